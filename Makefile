@@ -1,0 +1,68 @@
+# Where Order Comes From. `make help` lists what there is; Python 3.11+, make and git are enough to start.
+
+PYTHON ?= python3
+JOBS ?= 2
+export OMP_NUM_THREADS ?= 1
+export PYDEVD_DISABLE_FILE_VALIDATION := 1
+export JUPYTER_PLATFORM_DIRS := 1
+
+PY := .venv/bin/python
+PIP := $(PY) -m pip --disable-pip-version-check install --quiet
+TOOLS := book/_tools
+INPUTS := $(shell find _config.yml _toc.yml book notebooks lib -name '__pycache__' -prune -o -name '.*' -prune -o -type f -print 2>/dev/null | LC_ALL=C sort)
+
+.DEFAULT_GOAL := help
+.DELETE_ON_ERROR:
+.PHONY: help book test notebooks bench repository clean FORCE
+
+help: ## this list
+	@sed -n 's/^\([a-z]*\):.*## /\1: /p' Makefile | awk -F': ' '{ printf "make %-11s %s\n", $$1, $$2 }'
+
+book: _build/book.made ## build the HTML book (light: no torch)
+	@echo "The book is built. Open $(CURDIR)/_build/html/index.html"
+
+test: .venv/test.made _build/book.made ## install everything and run every test
+	CHROMIUM="$$(sh $(TOOLS)/chromium.sh)" && export CHROMIUM && \
+	$(PY) $(TOOLS)/execute.py --warm-fonts && \
+	$(PY) -m pytest --nbval -n $(JOBS) --dist loadscope
+
+notebooks: .venv/test.made ## re-execute the notebooks in place (ONLY=notebooks/NN_name.ipynb for one)
+	$(PY) $(TOOLS)/execute.py --jobs $(JOBS) $(ONLY)
+
+bench: .venv/test.made _build/book.made ## seconds per chapter, compressed bytes per page
+	$(PY) $(TOOLS)/bench.py
+
+repository: ## URL=https://…: where the book is published, in every place that says so (URL= unsets)
+	@$(PYTHON) $(TOOLS)/repository.py $(if $(filter command,$(firstword $(origin URL))),'$(URL)')
+
+clean: ## remove everything that make made, .venv included
+	rm -rf .venv _build .pytest_cache .hypothesis
+	find book lib tests -name __pycache__ -prune -exec rm -rf {} +
+
+# Any change builds the whole book anew: an incremental build would not repeat a warning, so it would not fail again.
+_build/book.made: .venv/book.made _build/inputs $(INPUTS)
+	@rm -rf _build/html _build/.doctrees
+	@echo "Building the book..."
+	@$(PY) -c 'from jupyter_book.cli.main import main; main()' build . --all -q -n -W --keep-going
+	@touch $@
+
+# The list of input files: newer than the book when a file came or went.
+_build/inputs: FORCE
+	@mkdir -p _build && echo '$(INPUTS)' | cmp -s - $@ || echo '$(INPUTS)' > $@
+
+.venv/made:
+	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || \
+	{ echo "Python 3.11 or newer is needed: make PYTHON=python3.12 $(MAKECMDGOALS)" >&2; exit 1; }
+	@$(PYTHON) -c 'import ensurepip, venv' 2>/dev/null || \
+	{ echo "$(PYTHON) has no venv module: install it (on Debian and Ubuntu: apt-get install python3-venv)" >&2; exit 1; }
+	$(PYTHON) -m venv .venv
+	@touch $@
+
+.venv/book.made: .venv/made book/requirements.txt book/requirements-katex.txt
+	$(PIP) -r book/requirements.txt
+	$(PIP) --no-deps -r book/requirements-katex.txt
+	@touch $@
+
+.venv/test.made: .venv/book.made requirements.txt
+	$(PIP) -r requirements.txt
+	@touch $@
