@@ -1,0 +1,251 @@
+"""What a map does with the order of its tokens, and what a map that ignores order can score.
+
+Token axes come second, as everywhere in this library: ``(B, T)`` for symbols, ``(B, T, D)`` for vectors.
+"""
+
+import math
+from collections import Counter
+from collections.abc import Callable, Sequence
+from fractions import Fraction
+from itertools import permutations
+
+import torch
+from torch import Tensor
+
+Order = Sequence[int] | Tensor
+"""A permutation of 0..T-1. Place t of the result holds token ``order[t]`` of the input."""
+
+
+def permute_tokens(x: Tensor, order: Order) -> Tensor:
+    """Put token ``order[t]`` in place t, in every sequence alike: the product P X of the book.
+
+    Parameters
+    ----------
+    x : Tensor, shape (B, T) or (B, T, ...)
+    order : sequence of int or Tensor, length T
+        A permutation of 0..T-1.
+
+    Returns
+    -------
+    Tensor, same shape
+        A new tensor; `x` is left as it is.
+
+    Raises
+    ------
+    ValueError
+        If `x` has no token axis, or `order` is not a permutation of its T positions.
+    """
+    if not isinstance(x, Tensor) or x.dim() < 2:
+        raise ValueError(f"x must be a tensor (B, T, ...), not {tuple(getattr(x, 'shape', ())) or type(x).__name__}")
+    return x[:, _checked_order(order, x.shape[1]).to(x.device)]
+
+
+def equivariance_gap(f: Callable[[Tensor], Tensor], x: Tensor, order: Order) -> float:
+    """How far `f` is from moving its outputs with its inputs: the largest ``|f(PX) - P f(X)|``.
+
+    Parameters
+    ----------
+    f : callable, (B, T, ...) to (B, T, ...)
+    x : Tensor, shape (B, T) or (B, T, ...)
+    order : permutation of 0..T-1
+
+    Returns
+    -------
+    float
+        Zero, up to rounding, for an equivariant map; NaN if an output is NaN.
+
+    Raises
+    ------
+    ValueError
+        If `order` is not a permutation, or `f` does not keep the batch and token axes.
+    """
+    permuted, original = f(permute_tokens(x, order)), f(x)
+    if original.shape[:2] != x.shape[:2]:
+        raise ValueError(f"f must keep (B, T) = {tuple(x.shape[:2])}, but returned {tuple(original.shape)}")
+    return _largest_difference(permuted, permute_tokens(original, order))
+
+
+def invariance_gap(f: Callable[[Tensor], Tensor], x: Tensor, order: Order) -> float:
+    """How far `f` is from ignoring the order of its inputs: the largest ``|f(PX) - f(X)|``.
+
+    Parameters
+    ----------
+    f : callable, (B, T, ...) to a tensor of any shape
+    x : Tensor, shape (B, T) or (B, T, ...)
+    order : permutation of 0..T-1
+
+    Returns
+    -------
+    float
+        Zero, up to rounding, for an invariant map; NaN if an output is NaN.
+
+    Raises
+    ------
+    ValueError
+        If `order` is not a permutation of the T positions.
+    """
+    return _largest_difference(f(permute_tokens(x, order)), f(x))
+
+
+def all_orders(length: int) -> Tensor:
+    """Every permutation of 0..length-1, one per row, in lexicographic order.
+
+    Parameters
+    ----------
+    length : int, from 0 to 8
+
+    Returns
+    -------
+    Tensor of int64, shape (length!, length)
+
+    Raises
+    ------
+    ValueError
+        If `length` is outside 0..8: beyond it the table would have more than 40 320 rows.
+    """
+    if isinstance(length, bool) or not isinstance(length, int) or not 0 <= length <= 8:
+        raise ValueError(f"length must be an integer from 0 to 8, not {length!r}")
+    return torch.tensor(list(permutations(range(length))), dtype=torch.int64).reshape(-1, length)
+
+
+def order_blind_ceiling(tokens: Tensor, targets: Tensor) -> float:
+    """The best accuracy on these examples of any rule that cannot see order. Exact, by counting.
+
+    With one target a sequence, such a rule knows only which symbols occur and how often. With one
+    target a token, it is equivariant: it knows that and the token's own symbol. Examples that it
+    cannot tell apart get one answer, so the best it can do is the commonest target among them.
+
+    Parameters
+    ----------
+    tokens : integer Tensor, shape (B, T)
+    targets : integer Tensor, shape (B,) or (B, T)
+
+    Returns
+    -------
+    float
+        Between 0 and 1. It holds for exactly these examples; give it whole orbits (every order of
+        each sequence) for the value over a distribution that does not prefer any order.
+
+    Raises
+    ------
+    ValueError
+        If there is no example, the shapes disagree, or the symbols are not integers.
+    """
+    if not isinstance(tokens, Tensor) or tokens.dim() != 2 or tokens.is_floating_point() or not tokens.numel():
+        raise ValueError(f"tokens must be a non-empty integer tensor (B, T), not {_describe(tokens)}")
+    if not isinstance(targets, Tensor) or targets.shape not in (tokens.shape[:1], tokens.shape):
+        raise ValueError(f"targets must be (B,) or (B, T) for tokens {tuple(tokens.shape)}, not {_describe(targets)}")
+    answers: dict[tuple, Counter] = {}
+    for row, target in zip(tokens.tolist(), targets.tolist()):
+        seen = tuple(sorted(row))
+        examples = [(seen, target)] if targets.dim() == 1 else [((seen, own), t) for own, t in zip(row, target)]
+        for view, answer in examples:
+            answers.setdefault(view, Counter())[answer] += 1
+    best = sum(max(counts.values()) for counts in answers.values())
+    return best / targets.numel()
+
+
+def reversal_ceiling(length: int, symbols: int) -> float:
+    """The order-blind ceiling of reversal, per token, on uniform random symbols.
+
+    A token's mirror image is equally often each of the other tokens, so the best guess is the commonest
+    symbol among those: the expected largest share of length - 1 draws. With an odd length the middle
+    token is its own mirror; the token itself then joins the draw.
+
+    Parameters
+    ----------
+    length : int, at least 2
+    symbols : int, at least 1
+
+    Returns
+    -------
+    float
+
+    Raises
+    ------
+    ValueError
+        If an argument is too small.
+    """
+    _check_count("length", length, 2)
+    return largest_share(length if length % 2 else length - 1, symbols)
+
+
+def first_token_ceiling(length: int, symbols: int) -> float:
+    """The order-blind ceiling of naming the first of `length` uniform random symbols, one answer a sequence.
+
+    Parameters
+    ----------
+    length : int, at least 1
+    symbols : int, at least 1
+
+    Returns
+    -------
+    float
+
+    Raises
+    ------
+    ValueError
+        If an argument is too small.
+    """
+    return largest_share(length, symbols)
+
+
+def largest_share(draws: int, symbols: int) -> float:
+    """The expected share of the commonest symbol among independent uniform draws, exactly.
+
+    The number of sequences in which no symbol occurs more than m times is draws! times the coefficient
+    of x^draws in (1 + x + x²/2! + … + x^m/m!)^symbols; the expectation is a sum over m.
+
+    Parameters
+    ----------
+    draws : int, at least 1
+    symbols : int, at least 1
+
+    Returns
+    -------
+    float
+        Between 1 / symbols and 1.
+
+    Raises
+    ------
+    ValueError
+        If an argument is too small.
+    """
+    _check_count("draws", draws, 1)
+    _check_count("symbols", symbols, 1)
+    sequences = symbols**draws
+    expected = sum(1 - Fraction(_sequences_with_at_most(m, draws, symbols), sequences) for m in range(draws))
+    return float(expected / draws)
+
+
+def _sequences_with_at_most(most: int, draws: int, symbols: int) -> int:
+    """How many sequences of `draws` symbols use none more than `most` times."""
+    ways = [1] + [0] * draws
+    for _ in range(symbols):
+        ways = [
+            sum(math.comb(total, own) * ways[total - own] for own in range(min(most, total) + 1))
+            for total in range(draws + 1)
+        ]
+    return ways[draws]
+
+
+def _checked_order(order: Order, length: int) -> Tensor:
+    order = torch.as_tensor(order)
+    if order.shape != (length,) or sorted(order.tolist()) != list(range(length)):
+        raise ValueError(f"order must be a permutation of 0..{length - 1}, not {order.tolist()}")
+    return order.long()
+
+
+def _check_count(name: str, value: int, least: int) -> None:
+    if isinstance(value, bool) or not isinstance(value, int) or value < least:
+        raise ValueError(f"{name} must be an integer of at least {least}, not {value!r}")
+
+
+def _largest_difference(a: Tensor, b: Tensor) -> float:
+    if a.shape != b.shape:
+        raise ValueError(f"f gave shape {tuple(b.shape)} before the permutation and {tuple(a.shape)} after it")
+    return float((a - b).abs().max()) if a.numel() else 0.0
+
+
+def _describe(thing: object) -> str:
+    return f"{thing.dtype} {tuple(thing.shape)}" if isinstance(thing, Tensor) else type(thing).__name__
