@@ -58,8 +58,8 @@ _build/inputs: FORCE
 	$(PYTHON) -m venv .venv
 	@touch $@
 
-.venv/book.made: .venv/made book/requirements.txt book/requirements-katex.txt
-	$(PIP) -r book/requirements.txt
+.venv/book.made: .venv/made book/constraints.txt book/requirements.txt book/requirements-katex.txt
+	$(PIP) -c book/constraints.txt -r book/requirements.txt
 	$(PIP) --no-deps -r book/requirements-katex.txt
 	@touch $@
 
