@@ -59,13 +59,18 @@ _STYLE = {
 }
 
 
+def use_house_style() -> None:
+    """Set matplotlib's defaults to the look of the book, for the rest of the session."""
+    plt.rcParams.update(_STYLE)
+
+
 def new_figure(rows: int = 1, columns: int = 1, height: float = 2.8, **kwargs) -> tuple[Figure, np.ndarray | Axes]:
-    """A figure in the house style, one book column wide; `height` in inches.
+    """A figure as wide as every other in the book.
 
     Parameters
     ----------
     rows, columns : int
-        Grid of axes, as in ``plt.subplots``.
+        Grid of axes.
     height : float
         Inches.
     **kwargs
@@ -74,10 +79,9 @@ def new_figure(rows: int = 1, columns: int = 1, height: float = 2.8, **kwargs) -
     Returns
     -------
     figure, axes
-        As from ``plt.subplots``. The style applies to this figure only.
+        As from ``plt.subplots``.
     """
-    with plt.rc_context(_STYLE):
-        return plt.subplots(rows, columns, figsize=(WIDTH, height), **kwargs)
+    return plt.subplots(rows, columns, figsize=(WIDTH, height), **kwargs)
 
 
 def draw_weights(
