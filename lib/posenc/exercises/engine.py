@@ -6,6 +6,7 @@ an answer that equals one gets that mistake's message.
 """
 
 import re
+import warnings
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from fractions import Fraction
@@ -49,7 +50,9 @@ def judge(exercise: Exercise, answer: object) -> str:
     try:
         if answer is None or answer is ...:
             raise NotAttempted
-        fault = exercise.fault(answer)
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            fault = exercise.fault(answer)
     except (NotAttempted, NotImplementedError):
         return f"○ {exercise.label} not attempted yet"
     except KeyboardInterrupt:
@@ -112,6 +115,7 @@ class Function(Exercise):
         return f"{faults[first]}{_shapes_of(self.cases[first])}"
 
     def _commits(self, mistake: Mistake, results: list) -> bool:
+        shown = False
         for case, result in zip(self.cases, results):
             try:
                 wrong = mistake.answer(*_fresh_tensors(case))
@@ -119,7 +123,8 @@ class Function(Exercise):
                 continue
             if difference(result, wrong) is not None:
                 return False
-        return True
+            shown = True
+        return shown
 
 
 @dataclass(frozen=True)
