@@ -15,7 +15,7 @@ import sys
 import time
 
 import nbformat
-import notebooks
+import notebook_files
 from nbclient import NotebookClient
 from nbclient.exceptions import CellExecutionError
 
@@ -114,7 +114,7 @@ def main() -> int:
         return 0
     failed = 0
     with concurrent.futures.ProcessPoolExecutor(options.jobs) as pool:
-        runs = {pool.submit(execute_in_place, path): path for path in options.notebooks or notebooks.paths()}
+        runs = {pool.submit(execute_in_place, path): path for path in options.notebooks or notebook_files.paths()}
         for run in concurrent.futures.as_completed(runs):
             try:
                 print(f"{runs[run].name}: {run.result():.0f} s", flush=True)
