@@ -1,0 +1,67 @@
+"""Pages without what they do not use, and with what links to them show.
+
+The theme loads 1.5 MB of icon fonts and scripts for a dozen icons: book.css draws those (the empty macros are in
+_templates/static/webpack-macros.html). Scripts that only some pages need are dropped from the others. The head gains
+a description, taken from the first paragraph, and the properties that a link preview reads.
+"""
+
+from __future__ import annotations
+
+import html
+from typing import Any
+
+from docutils import nodes
+from sphinx.application import Sphinx
+
+NEEDED_FOR = {
+    "clipboard.min.js": 'class="highlight',
+    "copybutton.js": 'class="highlight',
+    "copybutton.css": 'class="highlight',
+    "copybutton_funcs.js": "never",
+    "katex/katex.min.css": 'class="katex',
+    "mystnb": 'class="cell',
+}
+"""What must stand in a page for it to need the file whose name starts so."""
+
+
+def wanted(asset: Any, body: str) -> bool:
+    """Whether a page with this body has a use for the script or style sheet."""
+    name = str(getattr(asset, "filename", asset) or "").removeprefix("_static/")
+    return all(sign in body for start, sign in NEEDED_FOR.items() if name.startswith(start))
+
+
+def first_paragraph(doctree: nodes.document | None) -> str:
+    """The opening words of a page, shortened at a word."""
+    if doctree is None:
+        return ""
+    paragraph = next((node for node in doctree.findall(nodes.paragraph) if isinstance(node.parent, nodes.section)), None)
+    text = " ".join(paragraph.astext().split()) if paragraph is not None else ""
+    return text if len(text) <= 200 else text[:200].rsplit(" ", 1)[0] + " …"
+
+
+def trim(
+    app: Sphinx, pagename: str, templatename: str, context: dict[str, Any], doctree: nodes.document | None
+) -> None:
+    body = context.get("body", "")
+    for kind in ("script_files", "css_files"):
+        unique = {str(getattr(asset, "filename", asset)): asset for asset in context[kind]}
+        context[kind] = [asset for asset in unique.values() if wanted(asset, body)]
+
+    description = first_paragraph(doctree)
+    properties = {
+        "og:type": "article" if doctree is not None else "website",
+        "og:site_name": app.config.html_title,
+        "og:title": context.get("pagetitle") or app.config.html_title,
+        "og:description": description,
+    }
+    tags = [f'<meta property="{name}" content="{html.escape(text)}" />' for name, text in properties.items() if text]
+    if description:
+        tags.insert(0, f'<meta name="description" content="{html.escape(description)}" />')
+    context["metatags"] = context.get("metatags", "") + "\n".join(tags)
+
+
+def setup(app: Sphinx) -> dict[str, Any]:
+    # Jupyter Book always sets this value, whose extension is one of those left out.
+    app.add_config_value("comments_config", {}, "")
+    app.connect("html-page-context", trim, priority=950)
+    return {"version": "1", "parallel_read_safe": True, "parallel_write_safe": True}

@@ -1,0 +1,36 @@
+"""Buttons that lead to the repository, from the one line of _config.yml that says where it is.
+
+While that line is empty there is nothing to lead to, so there are no buttons; the theme by itself would stop with an
+error. Only notebooks get the Colab button: Colab cannot open anything else.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from sphinx.application import Sphinx
+from sphinx.config import Config
+
+
+def set_buttons(app: Sphinx, config: Config) -> None:
+    options = config.html_theme_options
+    published = bool(options.get("repository_url"))
+    options["use_repository_button"] = options["use_issues_button"] = published
+    if not published:
+        for option in ("repository_url", "launch_buttons"):
+            options.pop(option, None)
+
+
+def trim_downloads(app: Sphinx, pagename: str, templatename: str, context: dict[str, Any], doctree: Any) -> None:
+    """Offer a page that is no notebook for printing only, not as a source file."""
+    if context.get("page_source_suffix") == ".ipynb":
+        return
+    for group in context.get("header_buttons", []):
+        if group.get("label") == "download-buttons":
+            group["buttons"] = [button for button in group["buttons"] if button["label"] == "download-pdf-button"]
+
+
+def setup(app: Sphinx) -> dict[str, Any]:
+    app.connect("config-inited", set_buttons)
+    app.connect("html-page-context", trim_downloads, priority=900)
+    return {"version": "1", "parallel_read_safe": True, "parallel_write_safe": True}
