@@ -12,6 +12,8 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional as F
 
+from posenc._checks import check_tokens, checked_count, described
+
 Position = Callable[[Tensor, Tensor], tuple[Tensor, Tensor, Tensor | None]]
 """What an encoding inside attention does: from per-head queries `(B, H, T, d)` and keys `(B, H, S, d)`
 to the queries and keys that are scored and the bias that is added to their scores (or None)."""
@@ -37,7 +39,7 @@ def scaled_dot_product_attention(
     mask : boolean Tensor, shape (T, S) or (..., T, S), optional
         True where the query may attend. A mask with two axes holds for every leading index; one with
         as many axes as the scores matches them axis by axis, or has size 1 there.
-    bias : floating Tensor, same shapes as `mask`, optional
+    bias : Tensor of the queries' dtype, same shapes as `mask`, optional
         Added to the scaled scores. Minus infinity forbids a key as a mask would.
 
     Returns
@@ -56,20 +58,13 @@ def scaled_dot_product_attention(
     -----
     Source: Vaswani et al. (2017), section 3.2.1.
     """
-    _check_attention_inputs(query, key, value)
+    _check_attention_inputs(query, key, value, mask, bias)
     scores = query @ key.transpose(-2, -1) / math.sqrt(query.shape[-1])
-    allowed = None
-    if mask is not None:
-        _check_boolean("mask", mask)
-        _check_against_scores("mask", mask, scores.shape)
-        allowed = mask
+    allowed = mask
     if bias is not None:
-        if not isinstance(bias, Tensor) or not bias.is_floating_point():
-            raise ValueError(f"bias must be a floating tensor, not {_shape_of(bias)}")
-        _check_against_scores("bias", bias, scores.shape)
         scores = scores + bias
         finite = bias != -math.inf
-        allowed = finite if allowed is None else allowed & finite
+        allowed = finite if mask is None else mask & finite
     weights = scores.softmax(dim=-1) if allowed is None else _masked_softmax(scores, allowed)
     return weights @ value, weights
 
@@ -100,8 +95,7 @@ def causal_mask(length: int, device: torch.device | str | None = None) -> Tensor
     ValueError
         If `length` is not a non-negative integer.
     """
-    if isinstance(length, bool) or not isinstance(length, int) or length < 0:
-        raise ValueError(f"length must be a non-negative integer, not {length!r}")
+    length = checked_count("length", length, 0)
     return torch.ones(length, length, dtype=torch.bool, device=device).tril()
 
 
@@ -121,7 +115,7 @@ class MultiHeadAttention(nn.Module):
     Raises
     ------
     ValueError
-        If the two numbers are not positive or `num_heads` does not divide `d_model`.
+        If one of the two is not a positive integer, or `num_heads` does not divide `d_model`.
 
     Notes
     -----
@@ -130,8 +124,7 @@ class MultiHeadAttention(nn.Module):
 
     def __init__(self, d_model: int, num_heads: int, position: Position | None = None) -> None:
         super().__init__()
-        if d_model < 1 or num_heads < 1:
-            raise ValueError(f"d_model and num_heads must be positive, not {d_model} and {num_heads}")
+        d_model, num_heads = checked_count("d_model", d_model, 1), checked_count("num_heads", num_heads, 1)
         if d_model % num_heads:
             raise ValueError(f"num_heads {num_heads} does not divide d_model {d_model}")
         self.d_model = d_model
@@ -171,16 +164,16 @@ class MultiHeadAttention(nn.Module):
         Raises
         ------
         ValueError
-            If the width is not `d_model`, or a mask is not boolean or of another shape.
+            If the width is not `d_model`, the dtype or device not that of the weights, or a mask is not
+            boolean or of another shape; or if what `position` returns does not fit.
         """
-        if not isinstance(x, Tensor) or x.dim() != 3 or x.shape[-1] != self.d_model:
-            raise ValueError(f"x must be (B, T, {self.d_model}), not {_shape_of(x)}")
+        check_tokens(x, self.to_query.weight)
         query, key, value = (self._split(project(x)) for project in (self.to_query, self.to_key, self.to_value))
         mask = self._combined_mask(mask, key_mask, x)
         bias = None
         if self.position is not None:
             query, key, bias = self.position(query, key)
-            if bias is not None and bias.dim() == 3:
+            if isinstance(bias, Tensor) and bias.dim() == 3:
                 bias = bias[None]
         if need_weights:
             heads, weights = scaled_dot_product_attention(query, key, value, mask, bias)
@@ -199,7 +192,7 @@ class MultiHeadAttention(nn.Module):
         """Both masks as one that broadcasts over heads. The head axis goes in by rank, never by luck."""
         batch, length, _ = x.shape
         if mask is not None:
-            _check_boolean("mask", mask)
+            _check_boolean("mask", mask, x.device)
             square = (length, length)
             known = [square, (batch, *square), (batch, 1, *square), (batch, self.num_heads, *square)]
             if tuple(mask.shape) not in known:
@@ -207,7 +200,7 @@ class MultiHeadAttention(nn.Module):
             if mask.dim() == 3:
                 mask = mask[:, None]
         if key_mask is not None:
-            _check_boolean("key_mask", key_mask)
+            _check_boolean("key_mask", key_mask, x.device)
             if key_mask.shape != (batch, length):
                 raise ValueError(f"key_mask must be (B, T) = {(batch, length)}, not {tuple(key_mask.shape)}")
             by_key = key_mask[:, None, None, :]
@@ -219,21 +212,19 @@ def _fused_attention(
     query: Tensor, key: Tensor, value: Tensor, mask: Tensor | None, bias: Tensor | None
 ) -> Tensor:
     """The outputs of `scaled_dot_product_attention` from torch's fused kernel, which keeps no weights."""
+    _check_attention_inputs(query, key, value, mask, bias)
     if bias is not None:
-        _check_against_scores("bias", bias, (*query.shape[:-1], key.shape[-2]))
         mask = bias if mask is None else torch.where(mask, bias, -math.inf)
     return F.scaled_dot_product_attention(query, key, value, attn_mask=mask)
 
 
-def _check_attention_inputs(query: Tensor, key: Tensor, value: Tensor) -> None:
-    named = {"query": query, "key": key, "value": value}
-    for name, tensor in named.items():
+def _check_attention_inputs(
+    query: Tensor, key: Tensor, value: Tensor, mask: Tensor | None, bias: Tensor | None
+) -> None:
+    for name, tensor in {"query": query, "key": key, "value": value}.items():
         if not isinstance(tensor, Tensor) or tensor.dim() < 2 or not tensor.is_floating_point():
-            raise ValueError(f"{name} must be a floating tensor with at least two axes, not {_shape_of(tensor)}")
-        if tensor.dtype != query.dtype or tensor.device != query.device:
-            raise ValueError(
-                f"{name} is {tensor.dtype} on {tensor.device}, query is {query.dtype} on {query.device}"
-            )
+            raise ValueError(f"{name} must be a floating tensor with at least two axes, not {described(tensor)}")
+        _check_same_kind(name, tensor, query)
         if tensor.shape[:-2] != query.shape[:-2]:
             raise ValueError(
                 f"leading axes disagree: query {tuple(query.shape)}, {name} {tuple(tensor.shape)}"
@@ -244,26 +235,35 @@ def _check_attention_inputs(query: Tensor, key: Tensor, value: Tensor) -> None:
         raise ValueError("query and key must be at least 1 wide, not 0")
     if key.shape[-2] != value.shape[-2]:
         raise ValueError(f"there are {key.shape[-2]} keys, but {value.shape[-2]} values")
+    scores_shape = (*query.shape[:-1], key.shape[-2])
+    if mask is not None:
+        _check_boolean("mask", mask, query.device)
+        _check_fits("mask", mask, scores_shape)
+    if bias is not None:
+        if not isinstance(bias, Tensor):
+            raise ValueError(f"bias must be a tensor, not {described(bias)}")
+        _check_same_kind("bias", bias, query)
+        _check_fits("bias", bias, scores_shape)
 
 
-def _check_boolean(name: str, mask: Tensor) -> None:
+def _check_same_kind(name: str, tensor: Tensor, query: Tensor) -> None:
+    if tensor.dtype != query.dtype or tensor.device != query.device:
+        raise ValueError(f"{name} is {tensor.dtype} on {tensor.device}, query is {query.dtype} on {query.device}")
+
+
+def _check_boolean(name: str, mask: Tensor, device: torch.device) -> None:
     if not isinstance(mask, Tensor) or mask.dtype != torch.bool:
-        kind = mask.dtype if isinstance(mask, Tensor) else type(mask).__name__
-        raise ValueError(f"{name} must be boolean (True = may attend), not {kind}")
+        raise ValueError(f"{name} must be a boolean tensor (True = may attend), not {described(mask)}")
+    if mask.device != device:
+        raise ValueError(f"{name} is on {mask.device}, the tokens are on {device}")
 
 
-def _check_against_scores(name: str, tensor: Tensor, scores_shape: tuple[int, ...]) -> None:
-    rows_and_keys = tuple(scores_shape[-2:])
+def _check_fits(name: str, tensor: Tensor, scores_shape: tuple[int, ...]) -> None:
+    rows_and_keys = scores_shape[-2:]
     fits = tensor.shape == rows_and_keys or (
         tensor.dim() == len(scores_shape) and all(a in (1, b) for a, b in zip(tensor.shape, scores_shape))
     )
     if not fits:
         raise ValueError(
-            f"{name} must be {rows_and_keys} or fit {tuple(scores_shape)} axis by axis, not {tuple(tensor.shape)}"
+            f"{name} must be {rows_and_keys} or fit {scores_shape} axis by axis, not {tuple(tensor.shape)}"
         )
-
-
-def _shape_of(thing: object) -> str:
-    if isinstance(thing, Tensor):
-        return f"a {thing.dtype} tensor of shape {tuple(thing.shape)}"
-    return type(thing).__name__

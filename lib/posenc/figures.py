@@ -10,6 +10,7 @@ import matplotlib.pyplot as plt
 import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
+from torch import Tensor
 
 WIDTH = 6.4
 """Width of every figure, in inches."""
@@ -111,7 +112,7 @@ def draw_weights(
     ValueError
         If the tokens do not number (T, S).
     """
-    weights = np.asarray(weights)
+    weights = np.asarray(weights.detach().cpu().double() if isinstance(weights, Tensor) else weights)
     key_tokens = query_tokens if key_tokens is None else key_tokens
     if weights.shape != (len(query_tokens), len(key_tokens)):
         raise ValueError(

@@ -9,8 +9,11 @@ from collections.abc import Callable, Sequence
 from fractions import Fraction
 from itertools import permutations
 
+import numpy as np
 import torch
 from torch import Tensor
+
+from posenc._checks import checked_count, described
 
 Order = Sequence[int] | Tensor
 """A permutation of 0..T-1. Place t of the result holds token ``order[t]`` of the input."""
@@ -36,7 +39,7 @@ def permute_tokens(x: Tensor, order: Order) -> Tensor:
         If `x` has no token axis, or `order` is not a permutation of its T positions.
     """
     if not isinstance(x, Tensor) or x.dim() < 2:
-        raise ValueError(f"x must be a tensor (B, T, ...), not {tuple(getattr(x, 'shape', ())) or type(x).__name__}")
+        raise ValueError(f"x must be a tensor (B, T, ...), not {described(x)}")
     return x[:, _checked_order(order, x.shape[1]).to(x.device)]
 
 
@@ -59,9 +62,9 @@ def equivariance_gap(f: Callable[[Tensor], Tensor], x: Tensor, order: Order) -> 
     ValueError
         If `order` is not a permutation, or `f` does not keep the batch and token axes.
     """
-    permuted, original = f(permute_tokens(x, order)), f(x)
-    if original.shape[:2] != x.shape[:2]:
-        raise ValueError(f"f must keep (B, T) = {tuple(x.shape[:2])}, but returned {tuple(original.shape)}")
+    permuted, original = f(permute_tokens(x, order)), f(x.clone())
+    if not isinstance(original, Tensor) or original.shape[:2] != x.shape[:2]:
+        raise ValueError(f"f must keep (B, T) = {tuple(x.shape[:2])}, but returned {described(original)}")
     return _largest_difference(permuted, permute_tokens(original, order))
 
 
@@ -82,9 +85,9 @@ def invariance_gap(f: Callable[[Tensor], Tensor], x: Tensor, order: Order) -> fl
     Raises
     ------
     ValueError
-        If `order` is not a permutation of the T positions.
+        If `order` is not a permutation of the T positions, or `f` does not return a tensor.
     """
-    return _largest_difference(f(permute_tokens(x, order)), f(x))
+    return _largest_difference(f(permute_tokens(x, order)), f(x.clone()))
 
 
 def all_orders(length: int) -> Tensor:
@@ -103,8 +106,8 @@ def all_orders(length: int) -> Tensor:
     ValueError
         If `length` is outside 0..8: beyond it the table would have more than 40 320 rows.
     """
-    if isinstance(length, bool) or not isinstance(length, int) or not 0 <= length <= 8:
-        raise ValueError(f"length must be an integer from 0 to 8, not {length!r}")
+    if checked_count("length", length, 0) > 8:
+        raise ValueError(f"length must be at most 8, not {length}")
     return torch.tensor(list(permutations(range(length))), dtype=torch.int64).reshape(-1, length)
 
 
@@ -131,10 +134,13 @@ def order_blind_ceiling(tokens: Tensor, targets: Tensor) -> float:
     ValueError
         If there is no example, the shapes disagree, or the symbols are not integers.
     """
-    if not isinstance(tokens, Tensor) or tokens.dim() != 2 or tokens.is_floating_point() or not tokens.numel():
-        raise ValueError(f"tokens must be a non-empty integer tensor (B, T), not {_describe(tokens)}")
-    if not isinstance(targets, Tensor) or targets.shape not in (tokens.shape[:1], tokens.shape):
-        raise ValueError(f"targets must be (B,) or (B, T) for tokens {tuple(tokens.shape)}, not {_describe(targets)}")
+    if not isinstance(tokens, Tensor) or tokens.dim() != 2 or not _is_integer(tokens) or not tokens.numel():
+        raise ValueError(f"tokens must be a non-empty integer tensor (B, T), not {described(tokens)}")
+    if not isinstance(targets, Tensor) or not _is_integer(targets) or targets.shape not in (
+        tokens.shape[:1],
+        tokens.shape,
+    ):
+        raise ValueError(f"targets must be integers (B,) or (B, T) for tokens {tuple(tokens.shape)}, not {described(targets)}")
     answers: dict[tuple, Counter] = {}
     for row, target in zip(tokens.tolist(), targets.tolist()):
         seen = tuple(sorted(row))
@@ -166,7 +172,7 @@ def reversal_ceiling(length: int, symbols: int) -> float:
     ValueError
         If an argument is too small.
     """
-    _check_count("length", length, 2)
+    length = checked_count("length", length, 2)
     return largest_share(length if length % 2 else length - 1, symbols)
 
 
@@ -211,8 +217,7 @@ def largest_share(draws: int, symbols: int) -> float:
     ValueError
         If an argument is too small.
     """
-    _check_count("draws", draws, 1)
-    _check_count("symbols", symbols, 1)
+    draws, symbols = checked_count("draws", draws, 1), checked_count("symbols", symbols, 1)
     sequences = symbols**draws
     expected = sum(1 - Fraction(_sequences_with_at_most(m, draws, symbols), sequences) for m in range(draws))
     return float(expected / draws)
@@ -230,22 +235,29 @@ def _sequences_with_at_most(most: int, draws: int, symbols: int) -> int:
 
 
 def _checked_order(order: Order, length: int) -> Tensor:
-    order = torch.as_tensor(order)
-    if order.shape != (length,) or sorted(order.tolist()) != list(range(length)):
-        raise ValueError(f"order must be a permutation of 0..{length - 1}, not {order.tolist()}")
-    return order.long()
-
-
-def _check_count(name: str, value: int, least: int) -> None:
-    if isinstance(value, bool) or not isinstance(value, int) or value < least:
-        raise ValueError(f"{name} must be an integer of at least {least}, not {value!r}")
+    # By way of NumPy, which also reads reversed views such as np.arange(n)[::-1].
+    try:
+        places = np.array(order.tolist() if isinstance(order, Tensor) else order)
+    except (TypeError, ValueError):
+        places = np.array(None)
+    whole = places.dtype.kind in "iu" or places.size == 0
+    if not whole or places.shape != (length,) or sorted(places.tolist()) != list(range(length)):
+        raise ValueError(f"order must be a permutation of 0..{length - 1}, not {order}")
+    return torch.from_numpy(places.astype(np.int64))
 
 
 def _largest_difference(a: Tensor, b: Tensor) -> float:
+    if not isinstance(a, Tensor) or not isinstance(b, Tensor):
+        raise ValueError(f"f must return a tensor, not {described(b)}")
     if a.shape != b.shape:
         raise ValueError(f"f gave shape {tuple(b.shape)} before the permutation and {tuple(a.shape)} after it")
-    return float((a - b).abs().max()) if a.numel() else 0.0
+    if not a.numel():
+        return 0.0
+    # Wide enough that unsigned symbols do not wrap around; equal infinities do not differ.
+    wide = torch.promote_types(a.dtype, torch.float64)
+    gap = (a.detach().to(wide) - b.detach().to(wide)).abs()
+    return gap.masked_fill(a == b, 0.0).max().item()
 
 
-def _describe(thing: object) -> str:
-    return f"{thing.dtype} {tuple(thing.shape)}" if isinstance(thing, Tensor) else type(thing).__name__
+def _is_integer(tensor: Tensor) -> bool:
+    return not (tensor.is_floating_point() or tensor.is_complex())

@@ -9,7 +9,7 @@ from functools import cache
 from importlib import import_module
 from pkgutil import iter_modules
 
-from posenc.exercises.engine import Exercise, judge
+from posenc.exercises.engine import Exercise, judge, one_line
 
 __all__ = ["check", "registry", "verdict"]
 
@@ -30,9 +30,10 @@ def check(label: str, answer: object) -> None:
 def verdict(label: str, answer: object) -> str:
     """The line that `check` prints."""
     exercises = registry()
-    if str(label) not in exercises:
-        return f"✗ {label} is not an exercise of this book; there are {', '.join(exercises)}"
-    return judge(exercises[str(label)], answer)
+    name = str(label).strip() if isinstance(label, (str, int, float)) else type(label).__name__
+    if name not in exercises:
+        return one_line(f"✗ {name[:30]} is not an exercise of this book; there are {', '.join(exercises)}")
+    return judge(exercises[name], answer)
 
 
 @cache

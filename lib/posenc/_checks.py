@@ -1,0 +1,32 @@
+"""What several modules ask of their arguments before they use them."""
+
+from numbers import Integral
+
+import torch
+from torch import Tensor
+
+
+def checked_count(name: str, value: object, least: int) -> int:
+    """`value` as an int; ValueError if it is not a whole number of at least `least`."""
+    if isinstance(value, bool) or not isinstance(value, Integral) or value < least:
+        raise ValueError(f"{name} must be an integer of at least {least}, not {value!r}")
+    return int(value)
+
+
+def check_tokens(x: object, weight: Tensor) -> None:
+    """ValueError if `x` is not (B, T, D) tokens that a layer with `weight` (..., D) can take."""
+    if not isinstance(x, Tensor) or x.dim() != 3 or x.shape[-1] != weight.shape[-1]:
+        raise ValueError(f"x must be (B, T, {weight.shape[-1]}), not {described(x)}")
+    if x.device != weight.device:
+        raise ValueError(f"x is on {x.device}, the weights are on {weight.device}")
+    cast = x.is_floating_point() and torch.is_autocast_enabled(x.device.type)
+    if x.dtype != weight.dtype and not cast:
+        raise ValueError(f"x is {x.dtype}, the weights are {weight.dtype}")
+
+
+def described(thing: object) -> str:
+    """What `thing` is, for the end of an error message."""
+    if isinstance(thing, Tensor):
+        return f"a {thing.dtype} tensor of shape {tuple(thing.shape)}"
+    shape = getattr(thing, "shape", None)
+    return type(thing).__name__ + (f" of shape {tuple(shape)}" if shape else "")
