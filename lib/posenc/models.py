@@ -1,8 +1,19 @@
 """The Transformer of the book: attention, and after it the small network that every token passes alone."""
 
+import math
+
+import torch
 from torch import Tensor, nn
 
-from posenc.attention import MultiHeadAttention, Position
+from posenc._checks import check_tokens, checked_count
+from posenc.attention import MultiHeadAttention, Position, causal_mask
+from posenc.encodings import FixedCodes, LearnedEncoding, SinusoidalEncoding
+
+ENCODINGS = ("none", "sinusoidal", "learned")
+"""The encodings that `Transformer` knows by name."""
+
+READ_OUTS = ("pooled", "last", "token")
+"""Where an answer is read: the mean over the tokens, the last token, or every token for itself."""
 
 
 class TransformerBlock(nn.Module):
@@ -22,7 +33,7 @@ class TransformerBlock(nn.Module):
     Raises
     ------
     ValueError
-        As `MultiHeadAttention`; and if `expansion` is not positive.
+        As `MultiHeadAttention`; and if `expansion` is not a positive integer.
 
     Notes
     -----
@@ -35,16 +46,175 @@ class TransformerBlock(nn.Module):
         self, d_model: int, num_heads: int, position: Position | None = None, expansion: int = 4
     ) -> None:
         super().__init__()
-        if expansion < 1:
-            raise ValueError(f"expansion must be positive, not {expansion}")
+        hidden = checked_count("expansion", expansion, 1) * checked_count("d_model", d_model, 1)
         self.attention = MultiHeadAttention(d_model, num_heads, position)
         self.attention_norm = nn.LayerNorm(d_model)
         self.feed_forward_norm = nn.LayerNorm(d_model)
         self.feed_forward = nn.Sequential(
-            nn.Linear(d_model, expansion * d_model), nn.GELU(), nn.Linear(expansion * d_model, d_model)
+            nn.Linear(d_model, hidden), nn.GELU(), nn.Linear(hidden, d_model)
         )
 
     def forward(self, x: Tensor, mask: Tensor | None = None, key_mask: Tensor | None = None) -> Tensor:
         """(B, T, D) to (B, T, D); masks as in `MultiHeadAttention`."""
+        check_tokens(x, self.attention_norm.weight)
         x = x + self.attention(self.attention_norm(x), mask, key_mask)
         return x + self.feed_forward(self.feed_forward_norm(x))
+
+
+class Transformer(nn.Module):
+    """Symbols in, scores for classes out: embedding, encoding, blocks, a last LayerNorm, a read-out.
+
+    Parameters
+    ----------
+    vocab_size : int
+        Symbols are 0 to ``vocab_size - 1``.
+    num_classes : int
+    d_model, num_heads, num_layers : int
+        Width of the tokens, heads in a block, blocks.
+    encoding : str, Tensor or Module
+        A name from `ENCODINGS`; or a table of codes `(max_length, d_model)` that stays as it is; or a
+        layer from tokens `(B, T, D)` to tokens `(B, T, D)`.
+    max_length : int, optional
+        Rows of the learned table, which needs it. The other encodings ignore it, so that one call can
+        build them all.
+    causal : bool
+        Whether token t attends to tokens 0..t alone.
+    read_out : "pooled", "last" or "token"
+        Read the classes from the mean of the real tokens, from the last real token, or from every token.
+    scale_embedding : bool
+        Multiply the embedding by ``sqrt(d_model)`` before the encoding is added, as Vaswani et al. (2017,
+        section 3.4) do for embeddings that start out near ``1 / sqrt(d_model)``. The embedding here starts
+        out standard normal, as loud as the codes are, so the factor is off.
+    expansion : int
+        Of the feed-forward networks, see `TransformerBlock`.
+
+    Raises
+    ------
+    ValueError
+        If a name is unknown (the message lists the known ones), a number is out of range, a table is not
+        `d_model` wide, or `max_length` is missing for a learned encoding.
+
+    Notes
+    -----
+    Under one seed, models that differ in their encoding alone start with the same embedding, blocks and
+    read-out: the encoding draws its numbers last.
+    """
+
+    def __init__(
+        self,
+        vocab_size: int,
+        num_classes: int,
+        d_model: int = 32,
+        num_heads: int = 1,
+        num_layers: int = 1,
+        encoding: str | Tensor | nn.Module = "none",
+        max_length: int | None = None,
+        causal: bool = False,
+        read_out: str = "pooled",
+        scale_embedding: bool = False,
+        expansion: int = 4,
+    ) -> None:
+        super().__init__()
+        for name, value in {"vocab_size": vocab_size, "num_classes": num_classes, "num_layers": num_layers}.items():
+            if isinstance(value, bool) or not isinstance(value, int) or value < 1:
+                raise ValueError(f"{name} must be a positive integer, not {value!r}")
+        if read_out not in READ_OUTS:
+            raise ValueError(f"read_out must be one of {', '.join(map(repr, READ_OUTS))}, not {read_out!r}")
+        self.vocab_size = vocab_size
+        self.d_model = d_model
+        self.causal = causal
+        self.read_out = read_out
+        self.scale_embedding = scale_embedding
+        self.embedding = nn.Embedding(vocab_size, d_model)
+        self.blocks = nn.ModuleList(
+            TransformerBlock(d_model, num_heads, expansion=expansion) for _ in range(num_layers)
+        )
+        self.final_norm = nn.LayerNorm(d_model)
+        self.head = nn.Linear(d_model, num_classes)
+        self.encoding = _make_encoding(encoding, d_model, max_length)
+
+    def forward(self, tokens: Tensor, key_mask: Tensor | None = None) -> Tensor:
+        """Score the classes.
+
+        Parameters
+        ----------
+        tokens : integer Tensor, shape (B, T)
+        key_mask : boolean Tensor, shape (B, T), optional
+            True for a real symbol, False for padding. Padding is not attended to and not read.
+
+        Returns
+        -------
+        Tensor, shape (B, num_classes), or (B, T, num_classes) if the read-out is "token"
+            Unnormalised: their softmax are the probabilities.
+
+        Raises
+        ------
+        ValueError
+            If `tokens` is not (B, T) integers from the vocabulary, `key_mask` is not boolean (B, T), there
+            are more tokens than positions, or a sequence has no real token to read from.
+        """
+        x = self._embed(tokens)
+        mask = self._mask(tokens)
+        for block in self.blocks:
+            x = block(x, mask, key_mask)
+        return self.head(_read(self.final_norm(x), key_mask, self.read_out))
+
+    def attention_weights(self, tokens: Tensor, key_mask: Tensor | None = None) -> list[Tensor]:
+        """The attention map of every block, first to last: each (B, H, T, T), queries down, keys across."""
+        x = self._embed(tokens)
+        mask = self._mask(tokens)
+        maps = []
+        for block in self.blocks:
+            maps.append(block.attention(block.attention_norm(x), mask, key_mask, need_weights=True)[1])
+            x = block(x, mask, key_mask)
+        return maps
+
+    def _embed(self, tokens: Tensor) -> Tensor:
+        if not isinstance(tokens, Tensor) or tokens.dim() != 2 or tokens.dtype not in (torch.int64, torch.int32):
+            raise ValueError(f"tokens must be an integer tensor (B, T), not {_describe(tokens)}")
+        if tokens.numel() and not 0 <= int(tokens.min()) <= int(tokens.max()) < self.vocab_size:
+            raise ValueError(
+                f"tokens must lie in 0..{self.vocab_size - 1}, not in {int(tokens.min())}..{int(tokens.max())}"
+            )
+        x = self.embedding(tokens)
+        return self.encoding(x * math.sqrt(self.d_model) if self.scale_embedding else x)
+
+    def _mask(self, tokens: Tensor) -> Tensor | None:
+        return causal_mask(tokens.shape[1], tokens.device) if self.causal else None
+
+
+def _make_encoding(encoding: str | Tensor | nn.Module, d_model: int, max_length: int | None) -> nn.Module:
+    if isinstance(encoding, str) and encoding not in ENCODINGS:
+        raise ValueError(f"unknown encoding {encoding!r}; known are {', '.join(ENCODINGS)}")
+    if isinstance(encoding, str) and encoding == "learned":
+        if max_length is None:
+            raise ValueError("a learned encoding needs max_length, the number of rows of its table")
+        return LearnedEncoding(max_length, d_model)
+    if isinstance(encoding, str):
+        return SinusoidalEncoding(d_model) if encoding == "sinusoidal" else nn.Identity()
+    layer = FixedCodes(encoding) if isinstance(encoding, Tensor) else encoding
+    if not isinstance(layer, nn.Module):
+        raise ValueError(f"encoding must be a name, a table or a layer, not {type(encoding).__name__}")
+    width = getattr(layer, "d_model", d_model)
+    if width != d_model:
+        raise ValueError(f"the encoding is {width} wide, but d_model is {d_model}")
+    return layer
+
+
+def _read(x: Tensor, key_mask: Tensor | None, read_out: str) -> Tensor:
+    """The rows that the classes are read from: (B, T, D) to (B, D), or as they are for "token"."""
+    if read_out == "token":
+        return x
+    real = x.new_ones(x.shape[:2], dtype=torch.bool) if key_mask is None else key_mask
+    if not x.shape[1] or not bool(real.any(dim=1).all()):
+        raise ValueError(f"read_out {read_out!r} needs a real token in every sequence, and one has none")
+    if read_out == "pooled":
+        # Padding is replaced and not only weighed by zero, which would let NaN and infinity through.
+        return x.masked_fill(~real[..., None], 0.0).sum(dim=1) / real.sum(dim=1, keepdim=True)
+    place = torch.arange(real.shape[1], device=x.device)
+    last = torch.where(real, place, -1).amax(dim=1)
+    return x[torch.arange(x.shape[0], device=x.device), last]
+
+
+def _describe(thing: object) -> str:
+    return f"{thing.dtype} {tuple(thing.shape)}" if isinstance(thing, Tensor) else type(thing).__name__
