@@ -19,9 +19,12 @@ def check_tokens(x: object, weight: Tensor) -> None:
         raise ValueError(f"x must be (B, T, {weight.shape[-1]}), not {described(x)}")
     if x.device != weight.device:
         raise ValueError(f"x is on {x.device}, the weights are on {weight.device}")
-    cast = x.is_floating_point() and torch.is_autocast_enabled(x.device.type)
-    if x.dtype != weight.dtype and not cast:
+    if x.dtype != weight.dtype and not (x.is_floating_point() and _autocast_is_on(x.device.type)):
         raise ValueError(f"x is {x.dtype}, the weights are {weight.dtype}")
+
+
+def _autocast_is_on(device: str) -> bool:
+    return torch.amp.is_autocast_available(device) and torch.is_autocast_enabled(device)
 
 
 def described(thing: object) -> str:
