@@ -16,7 +16,7 @@ INPUTS := $(shell find _config.yml _toc.yml book notebooks lib -name '__pycache_
 .PHONY: help book test notebooks bench repository clean FORCE
 
 help: ## this list
-	@sed -n 's/^\([a-z]*\):.*## /\1: /p' Makefile | awk -F': ' '{ printf "make %-11s %s\n", $$1, $$2 }'
+	@sed -n 's/^\([a-z]*\):.*## /\1\t/p' Makefile | awk -F'\t' '{ printf "make %-11s %s\n", $$1, $$2 }'
 
 book: _build/book.made ## build the HTML book (light: no torch)
 	@echo "The book is built. Open $(CURDIR)/_build/html/index.html"
@@ -33,7 +33,7 @@ bench: .venv/test.made _build/book.made ## seconds per chapter, compressed bytes
 	$(PY) $(TOOLS)/bench.py
 
 repository: ## URL=https://…: where the book is published, in every place that says so (URL= unsets)
-	@$(PYTHON) $(TOOLS)/repository.py $(if $(filter command,$(firstword $(origin URL))),'$(URL)')
+	@$(PYTHON) $(TOOLS)/address.py $(if $(filter command,$(firstword $(origin URL))),'$(URL)')
 
 clean: ## remove everything that make made, .venv included
 	rm -rf .venv _build .pytest_cache .hypothesis

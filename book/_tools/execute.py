@@ -25,7 +25,7 @@ METADATA = {
     "language_info": {"name": "python", "pygments_lexer": "ipython3"},
 }
 # The part of a path in a traceback that belongs to the machine, not to the code.
-MACHINE_PATH = re.compile(r"(?:~|/)[^\s:'\"]*?/(?=lib/posenc/|site-packages/|lib/python3\.\d+/)")
+MACHINE_PATH = re.compile(r"[~/][^\s:'\"]*/(?=lib/posenc/|site-packages/|lib/python3\.\d+/)")
 
 
 class NotebookFailed(Exception):

@@ -2,16 +2,16 @@
 
 import copy
 
+import address
 import execute
 import lints
 import notebook_files
 import pytest
-import repository
 from lints import LINTS, Chapter
 
 from posenc.exercises import registry
 
-SETUP = repository.setup_cell()
+SETUP = address.setup_cell()
 PATHS = notebook_files.paths()
 
 

@@ -1,9 +1,9 @@
 #!/usr/bin/env python3
 """Where the book is published: one fact in _config.yml, and every copy of it. Standard library only.
 
-    repository.py                 print the address
-    repository.py URL             write it to _config.yml, the notebooks' set-up cells and README.md
-    repository.py ''              unset it in all of them
+    address.py                 print the address
+    address.py URL             write it to _config.yml, the notebooks' set-up cells and README.md
+    address.py ''              unset it in all of them
 """
 
 import pathlib
