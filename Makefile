@@ -43,7 +43,7 @@ clean: ## remove everything that make made, .venv included
 _build/book.made: .venv/book.made _build/inputs $(INPUTS)
 	@rm -rf _build/html _build/.doctrees
 	@echo "Building the book..."
-	@$(PY) -c 'from jupyter_book.cli.main import main; main()' build . --all -q -n -W --keep-going
+	@$(PY) -c 'from jupyter_book.cli.main import main; main()' build . --all -q -n -W --keep-going >/dev/null
 	@touch $@
 
 # The list of input files: newer than the book when a file came or went.

@@ -142,16 +142,15 @@ class Awkward:
         raise RuntimeError("no text of me")
 
 
-@pytest.mark.parametrize("exercise", of_kind(Exercise))
-@pytest.mark.parametrize("stub", [None, ..., lambda *_: ..., pytest.param(lambda *_: _refuse(), id="raise")], ids=str)
-def test_a_stub_is_not_attempted(exercise, stub):
-    if callable(stub) and not isinstance(exercise, Function):
-        pytest.skip("stubs of this exercise are values")
-    assert verdict(exercise.label, stub) == f"○ {exercise.label} not attempted yet"
-
-
-def _refuse():
+def refuses(*_):
     raise NotImplementedError
+
+
+@pytest.mark.parametrize("exercise", of_kind(Exercise))
+def test_a_stub_is_not_attempted(exercise):
+    stubs = [None, ...] + ([lambda *_: ..., refuses] if isinstance(exercise, Function) else [])
+    for stub in stubs:
+        assert verdict(exercise.label, stub) == f"○ {exercise.label} not attempted yet"
 
 
 @pytest.mark.parametrize("exercise", of_kind(Exercise))
