@@ -6,9 +6,12 @@ Positions are numbered from 0. Layers follow the dtype and device of the tokens 
 """
 
 import math
+from numbers import Integral
 
 import torch
 from torch import Tensor, nn
+
+from posenc._checks import checked_count, described
 
 LAYOUTS = ("interleaved", "concat")
 """Where a pair keeps its two columns: side by side at 2i and 2i + 1, or at i and i + d/2."""
@@ -37,7 +40,7 @@ def frequencies(d_model: int, base: float = 10000.0) -> Tensor:
     -----
     Source: Vaswani et al. (2017), section 3.5.
     """
-    _check_integer("d_model", d_model, 1)
+    d_model = checked_count("d_model", d_model, 1)
     if d_model % 2:
         raise ValueError(f"d_model must be even, because columns come in sine-cosine pairs, not {d_model}")
     if not 0 < base < math.inf:
@@ -87,9 +90,11 @@ def sinusoidal_encoding(
     -----
     Source: Vaswani et al. (2017), section 3.5.
     """
-    _check_integer("length", length, 0)
-    _check_integer("start", start)
-    _check_layout(layout)
+    length = checked_count("length", length, 0)
+    if isinstance(start, bool) or not isinstance(start, Integral):
+        raise ValueError(f"start must be an integer, not {start!r}")
+    if layout not in LAYOUTS:
+        raise ValueError(f"layout must be one of {', '.join(map(repr, LAYOUTS))}, not {layout!r}")
     if not isinstance(dtype, torch.dtype) or not dtype.is_floating_point:
         raise ValueError(f"dtype must be a floating type, not {dtype!r}")
     # The phases p·w_i are formed in float64 and only the finished table is rounded: bfloat16 has no 257,
@@ -177,12 +182,10 @@ class LearnedEncoding(nn.Module):
 
     def __init__(self, max_length: int, d_model: int, std: float = math.sqrt(0.5)) -> None:
         super().__init__()
-        _check_integer("max_length", max_length, 1)
-        _check_integer("d_model", d_model, 1)
         if not 0 <= std < math.inf:
             raise ValueError(f"std must be finite and not negative, not {std!r}")
-        self.max_length = max_length
-        self.d_model = d_model
+        self.max_length = checked_count("max_length", max_length, 1)
+        self.d_model = checked_count("d_model", d_model, 1)
         self.table = nn.Parameter(torch.randn(max_length, d_model) * std)
 
     def forward(self, x: Tensor) -> Tensor:
@@ -217,7 +220,7 @@ class FixedCodes(nn.Module):
     def __init__(self, codes: Tensor) -> None:
         super().__init__()
         if not isinstance(codes, Tensor) or codes.dim() != 2 or not codes.is_floating_point() or not codes.numel():
-            raise ValueError(f"codes must be a floating tensor (max_length, d_model), not {_describe(codes)}")
+            raise ValueError(f"codes must be a floating tensor (max_length, d_model), not {described(codes)}")
         self.max_length, self.d_model = codes.shape
         self.register_buffer("codes", codes.detach().clone(), persistent=False)
 
@@ -233,7 +236,7 @@ class FixedCodes(nn.Module):
 
 def _check_tokens(x: Tensor, d_model: int) -> None:
     if not isinstance(x, Tensor) or x.dim() != 3 or not x.is_floating_point() or x.shape[-1] != d_model:
-        raise ValueError(f"x must be a floating tensor (B, T, {d_model}), not {_describe(x)}")
+        raise ValueError(f"x must be a floating tensor (B, T, {d_model}), not {described(x)}")
 
 
 def _check_long_enough(length: int, max_length: int) -> None:
@@ -242,20 +245,3 @@ def _check_long_enough(length: int, max_length: int) -> None:
             f"the sequence has {length} tokens, but the table has max_length = {max_length} rows "
             f"(positions 0 to {max_length - 1})"
         )
-
-
-def _check_layout(layout: str) -> None:
-    if layout not in LAYOUTS:
-        raise ValueError(f"layout must be one of {', '.join(map(repr, LAYOUTS))}, not {layout!r}")
-
-
-def _check_integer(name: str, value: int, least: int | None = None) -> None:
-    if isinstance(value, bool) or not isinstance(value, int) or (least is not None and value < least):
-        wanted = "an integer" if least is None else f"an integer of at least {least}"
-        raise ValueError(f"{name} must be {wanted}, not {value!r}")
-
-
-def _describe(thing: object) -> str:
-    if isinstance(thing, Tensor):
-        return f"a {thing.dtype} tensor of shape {tuple(thing.shape)}"
-    return type(thing).__name__

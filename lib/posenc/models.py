@@ -5,7 +5,7 @@ import math
 import torch
 from torch import Tensor, nn
 
-from posenc._checks import check_tokens, checked_count
+from posenc._checks import check_tokens, checked_count, described
 from posenc.attention import MultiHeadAttention, Position, causal_mask
 from posenc.encodings import FixedCodes, LearnedEncoding, SinusoidalEncoding
 
@@ -115,22 +115,19 @@ class Transformer(nn.Module):
         expansion: int = 4,
     ) -> None:
         super().__init__()
-        for name, value in {"vocab_size": vocab_size, "num_classes": num_classes, "num_layers": num_layers}.items():
-            if isinstance(value, bool) or not isinstance(value, int) or value < 1:
-                raise ValueError(f"{name} must be a positive integer, not {value!r}")
         if read_out not in READ_OUTS:
             raise ValueError(f"read_out must be one of {', '.join(map(repr, READ_OUTS))}, not {read_out!r}")
-        self.vocab_size = vocab_size
-        self.d_model = d_model
+        self.vocab_size = checked_count("vocab_size", vocab_size, 1)
+        self.d_model = checked_count("d_model", d_model, 1)
         self.causal = causal
         self.read_out = read_out
         self.scale_embedding = scale_embedding
         self.embedding = nn.Embedding(vocab_size, d_model)
         self.blocks = nn.ModuleList(
-            TransformerBlock(d_model, num_heads, expansion=expansion) for _ in range(num_layers)
+            TransformerBlock(d_model, num_heads, expansion=expansion) for _ in range(checked_count("num_layers", num_layers, 1))
         )
         self.final_norm = nn.LayerNorm(d_model)
-        self.head = nn.Linear(d_model, num_classes)
+        self.head = nn.Linear(d_model, checked_count("num_classes", num_classes, 1))
         self.encoding = _make_encoding(encoding, d_model, max_length)
 
     def forward(self, tokens: Tensor, key_mask: Tensor | None = None) -> Tensor:
@@ -171,7 +168,7 @@ class Transformer(nn.Module):
 
     def _embed(self, tokens: Tensor) -> Tensor:
         if not isinstance(tokens, Tensor) or tokens.dim() != 2 or tokens.dtype not in (torch.int64, torch.int32):
-            raise ValueError(f"tokens must be an integer tensor (B, T), not {_describe(tokens)}")
+            raise ValueError(f"tokens must be an integer tensor (B, T), not {described(tokens)}")
         if tokens.numel() and not 0 <= int(tokens.min()) <= int(tokens.max()) < self.vocab_size:
             raise ValueError(
                 f"tokens must lie in 0..{self.vocab_size - 1}, not in {int(tokens.min())}..{int(tokens.max())}"
@@ -214,7 +211,3 @@ def _read(x: Tensor, key_mask: Tensor | None, read_out: str) -> Tensor:
     place = torch.arange(real.shape[1], device=x.device)
     last = torch.where(real, place, -1).amax(dim=1)
     return x[torch.arange(x.shape[0], device=x.device), last]
-
-
-def _describe(thing: object) -> str:
-    return f"{thing.dtype} {tuple(thing.shape)}" if isinstance(thing, Tensor) else type(thing).__name__

@@ -225,13 +225,16 @@ def largest_share(draws: int, symbols: int) -> float:
 
 def _sequences_with_at_most(most: int, draws: int, symbols: int) -> int:
     """How many sequences of `draws` symbols use none more than `most` times."""
-    ways = [1] + [0] * draws
-    for _ in range(symbols):
-        ways = [
-            sum(math.comb(total, own) * ways[total - own] for own in range(min(most, total) + 1))
-            for total in range(draws + 1)
-        ]
-    return ways[draws]
+    # Any symbol may follow a good sequence of length n, except one that it holds `most` times already:
+    # those places can be chosen in C(n, most) ways, and the rest is a good sequence of the other symbols.
+    fewer = [1] + [0] * draws
+    for known in range(1, symbols + 1):
+        counts = [1]
+        for n in range(draws):
+            full = known * math.comb(n, most) * fewer[n - most] if n >= most else 0
+            counts.append(known * counts[n] - full)
+        fewer = counts
+    return fewer[draws]
 
 
 def _checked_order(order: Order, length: int) -> Tensor:

@@ -15,6 +15,7 @@ from typing import Protocol
 import torch
 from torch import Tensor
 
+from posenc._checks import checked_count
 from posenc.symmetry import first_token_ceiling, largest_share, reversal_ceiling
 
 IGNORED = -100
@@ -54,7 +55,7 @@ class Reversal:
     read_out: str = field(default="token", init=False)
 
     def __post_init__(self) -> None:
-        _check_integer("symbols", self.symbols, 1)
+        checked_count("symbols", self.symbols, 1)
 
     @property
     def vocab_size(self) -> int:
@@ -83,8 +84,8 @@ class TokenBack:
     read_out: str = field(default="token", init=False)
 
     def __post_init__(self) -> None:
-        _check_integer("lag", self.lag, 1)
-        _check_integer("symbols", self.symbols, 1)
+        checked_count("lag", self.lag, 1)
+        checked_count("symbols", self.symbols, 1)
 
     @property
     def vocab_size(self) -> int:
@@ -96,7 +97,7 @@ class TokenBack:
 
     def sample(self, batch: int, length: int, generator: torch.Generator) -> tuple[Tensor, Tensor]:
         """Tokens (B, T) and targets (B, T). ValueError if a size is too small; T must be above `lag`."""
-        _check_integer("length", length, self.lag + 1)
+        checked_count("length", length, self.lag + 1)
         tokens = _uniform(self.symbols, batch, length, generator)
         targets = torch.full_like(tokens, IGNORED)
         targets[:, self.lag :] = tokens[:, : -self.lag]
@@ -108,7 +109,7 @@ class TokenBack:
         The token `lag` places back is equally often each of the other ``length - 1``, so the best answer
         is the commonest symbol among those. ValueError if `length` is not above `lag`.
         """
-        _check_integer("length", length, self.lag + 1)
+        checked_count("length", length, self.lag + 1)
         return largest_share(length - 1, self.symbols)
 
 
@@ -120,7 +121,7 @@ class FirstToken:
     read_out: str = "pooled"
 
     def __post_init__(self) -> None:
-        _check_integer("symbols", self.symbols, 1)
+        checked_count("symbols", self.symbols, 1)
         if self.read_out not in ("pooled", "last"):
             raise ValueError(f"read_out must be 'pooled' or 'last', not {self.read_out!r}")
 
@@ -160,7 +161,7 @@ class FirstOfTwo:
     num_classes: int = field(default=2, init=False)
 
     def __post_init__(self) -> None:
-        _check_integer("fillers", self.fillers, 1)
+        checked_count("fillers", self.fillers, 1)
 
     @property
     def vocab_size(self) -> int:
@@ -168,7 +169,7 @@ class FirstOfTwo:
 
     def sample(self, batch: int, length: int, generator: torch.Generator) -> tuple[Tensor, Tensor]:
         """Tokens (B, T) and classes (B,). ValueError if a size is too small; T is at least 2."""
-        _check_integer("length", length, 2)
+        checked_count("length", length, 2)
         tokens = 2 + _uniform(self.fillers, batch, length, generator)
         places = torch.rand(batch, length, generator=generator).argsort(dim=1)[:, :2]
         tokens.scatter_(1, places, torch.tensor([0, 1]).expand(batch, 2))
@@ -176,7 +177,7 @@ class FirstOfTwo:
 
     def ceiling(self, length: int) -> float:
         """Order-blind, per sequence: one half, since both orders hold the same symbols. `length` ≥ 2."""
-        _check_integer("length", length, 2)
+        checked_count("length", length, 2)
         return 0.5
 
 
@@ -202,7 +203,7 @@ class RunningParity:
         Such a rule knows the number of ones m and the token's own bit b. Of the sequences with these, those
         with j ones before place t number C(t, j) · C(length - 1 - t, m - b - j).
         """
-        _check_integer("length", length, 1)
+        checked_count("length", length, 1)
         best = 0
         for ones in range(length + 1):
             for own in range(min(ones, 1) + 1):
@@ -226,7 +227,7 @@ class Majority:
     read_out: str = field(default="pooled", init=False)
 
     def __post_init__(self) -> None:
-        _check_integer("symbols", self.symbols, 1)
+        checked_count("symbols", self.symbols, 1)
 
     @property
     def vocab_size(self) -> int:
@@ -245,7 +246,7 @@ class Majority:
 
     def ceiling(self, length: int) -> float:
         """Order-blind, per sequence: 1, since the answer does not depend on order. `length` ≥ 1."""
-        _check_integer("length", length, 1)
+        checked_count("length", length, 1)
         return 1.0
 
 
@@ -358,7 +359,7 @@ class FixedSample:
     targets: Tensor = field(init=False, repr=False)
 
     def __post_init__(self) -> None:
-        _check_integer("examples", self.examples, 1)
+        checked_count("examples", self.examples, 1)
         drawn = self.task.sample(self.examples, self.length, torch.Generator().manual_seed(self.seed))
         object.__setattr__(self, "tokens", drawn[0])
         object.__setattr__(self, "targets", drawn[1])
@@ -385,11 +386,6 @@ class FixedSample:
 
 def _uniform(symbols: int, batch: int, length: int, generator: torch.Generator) -> Tensor:
     """Independent uniform symbols, (B, T)."""
-    _check_integer("batch", batch, 1)
-    _check_integer("length", length, 1)
+    checked_count("batch", batch, 1)
+    checked_count("length", length, 1)
     return torch.randint(symbols, (batch, length), generator=generator)
-
-
-def _check_integer(name: str, value: int, least: int) -> None:
-    if isinstance(value, bool) or not isinstance(value, int) or value < least:
-        raise ValueError(f"{name} must be an integer of at least {least}, not {value!r}")

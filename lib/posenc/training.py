@@ -14,6 +14,7 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional as F
 
+from posenc._checks import checked_count
 from posenc.tasks import IGNORED, Task
 
 _SCORING_BATCH = 256
@@ -104,10 +105,10 @@ def fit(
         the other way round.
     """
     for name, value, least in (("steps", steps, 1), ("seed", seed, 0), ("batch", batch, 1)):
-        _check_integer(name, value, least)
-    shortest, longest = (lengths, lengths) if isinstance(lengths, int) else lengths
-    _check_integer("lengths", shortest, 1)
-    _check_integer("the largest of lengths", longest, shortest)
+        checked_count(name, value, least)
+    if not learning_rate > 0:
+        raise ValueError(f"learning_rate must be positive, not {learning_rate!r}")
+    shortest, longest = _range_of(lengths)
     generator = _examples_from(seed, scoring=False)
     device = _device_of(model)
     optimiser = torch.optim.AdamW(model.parameters(), lr=learning_rate, weight_decay=weight_decay)
@@ -202,13 +203,22 @@ def accuracy(model: nn.Module, task: Task, length: int, seed: int = 0, examples:
     ValueError
         As `score` and the task's `sample`.
     """
-    _check_integer("seed", seed, 0)
+    checked_count("seed", seed, 0)
     return score(model, *task.sample(examples, length, _examples_from(seed, scoring=True)))
 
 
 def parameter_count(model: nn.Module) -> int:
     """How many numbers training may change."""
     return sum(p.numel() for p in model.parameters() if p.requires_grad)
+
+
+def _range_of(lengths: int | tuple[int, int]) -> tuple[int, int]:
+    ends = tuple(lengths) if isinstance(lengths, (tuple, list)) else (lengths, lengths)
+    if len(ends) != 2:
+        raise ValueError(f"lengths must be one length or two, the smallest and the largest, not {lengths!r}")
+    checked_count("lengths", ends[0], 1)
+    checked_count("the largest of lengths", ends[1], ends[0])
+    return ends
 
 
 def _examples_from(seed: int, scoring: bool) -> torch.Generator:
@@ -226,8 +236,3 @@ def _check_answers(scores: Tensor, targets: Tensor) -> None:
             f"the model gives scores {tuple(scores.shape)}, but the task has targets {tuple(targets.shape)}: "
             f"one answer a token needs read_out 'token', one a sequence 'pooled' or 'last'"
         )
-
-
-def _check_integer(name: str, value: int, least: int) -> None:
-    if isinstance(value, bool) or not isinstance(value, int) or value < least:
-        raise ValueError(f"{name} must be an integer of at least {least}, not {value!r}")
