@@ -108,7 +108,7 @@ def all_orders(length: int) -> Tensor:
     """
     if checked_count("length", length, 0) > 8:
         raise ValueError(f"length must be at most 8, not {length}")
-    return torch.tensor(list(permutations(range(length))), dtype=torch.int64).reshape(-1, length)
+    return torch.tensor(list(permutations(range(length))), dtype=torch.int64)
 
 
 def order_blind_ceiling(tokens: Tensor, targets: Tensor) -> float:
