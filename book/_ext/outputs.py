@@ -1,8 +1,8 @@
 """Lines of evidence among what the cells print.
 
 `verify` prints "✓ " and a statement that has just been found true; `check` prints one line that starts with ○, ✗ or ✓
-and the number of an exercise. Printed output is otherwise left as it is; these lines get a class, so that the page can
-show them quietly, and wrap them on a phone (book.css).
+and the number of an exercise. Such lines are sentences: on the page they are set as text, wrapped on a phone, with
+their sign in front and a class for their kind (book.css). All other output stays as it was printed.
 """
 
 from __future__ import annotations
@@ -25,30 +25,35 @@ def line_class(line: str) -> str:
     return "verified" if line.startswith("✓ ") else ""
 
 
-class MarkEvidence(SphinxTransform):
-    """Split printed output into runs of lines of one class."""
+def evidence(line: str, name: str) -> nodes.paragraph:
+    """One line as a paragraph, verbatim: nothing in it becomes a link or a curly quotation mark."""
+    paragraph = nodes.paragraph("", "", classes=["evidence", name], no_links=True, support_smartquotes=False)
+    paragraph += [nodes.inline("", line[:2], classes=["sign"]), nodes.Text(line[2:])]
+    return paragraph
+
+
+class SetEvidence(SphinxTransform):
+    """Take the lines of evidence out of the printed blocks."""
 
     default_priority = 320
 
     def apply(self, **_: Any) -> None:
         for block in list(self.document.findall(nodes.literal_block)):
-            if "stream" not in block["classes"]:
-                continue
             lines = block.astext().rstrip("\n").split("\n")
-            if not any(map(line_class, lines)):
+            if "stream" not in block["classes"] or not any(map(line_class, lines)):
                 continue
-            parts = []
+            parts: list[nodes.Node] = []
             for name, run in itertools.groupby(lines, key=line_class):
-                text = "\n".join(run)
-                if text.strip():
+                if name:
+                    parts += [evidence(line, name) for line in run]
+                else:
+                    text = "\n".join(run)
                     part = nodes.literal_block(text, text, **block.attributes)
-                    part["classes"] = block["classes"] + ([name] if name else [])
-                    part["language"] = "none" if name else block.get("language", "none")
                     part.source, part.line = block.source, block.line
-                    parts.append(part)
+                    parts += [part] if text.strip() else []
             block.replace_self(parts)
 
 
 def setup(app: Sphinx) -> dict[str, Any]:
-    app.add_transform(MarkEvidence)
+    app.add_transform(SetEvidence)
     return {"version": "1", "parallel_read_safe": True, "parallel_write_safe": True}
