@@ -30,7 +30,7 @@ def check(label: str, answer: object) -> None:
 def verdict(label: str, answer: object) -> str:
     """The line that `check` prints."""
     exercises = registry()
-    name = str(label).strip() if isinstance(label, (str, int, float)) else type(label).__name__
+    name = str(label).strip() if isinstance(label, (str, float)) else type(label).__name__
     if name not in exercises:
         return one_line(f"✗ {name[:30]} is not an exercise of this book; there are {', '.join(exercises)}")
     return judge(exercises[name], answer)
