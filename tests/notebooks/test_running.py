@@ -17,7 +17,9 @@ ROOT = notebook_files.ROOT
 
 
 def run(*command, cwd=ROOT, **changed) -> subprocess.CompletedProcess:
-    environment = execute.environment() | changed
+    """A command as a reader would start it, not as a part of the `make` that started the tests."""
+    outer = ("MAKEFLAGS", "MAKELEVEL", "MFLAGS", "MAKEOVERRIDES")
+    environment = {name: value for name, value in execute.environment().items() if name not in outer} | changed
     return subprocess.run(
         [str(part) for part in command], cwd=cwd, env=environment, stdin=subprocess.DEVNULL, capture_output=True, text=True
     )
