@@ -69,6 +69,7 @@ class MakeCaptions(SphinxTransform):
         if not content:
             what = "cell that draws" if kind == "Figure" else "table"
             LOGGER.warning('the caption "%s" does not stand right below a %s', name, what, location=paragraph)
+            paragraph["no_links"] = True
             return
         words = [nodes.Text(emphasis[0][found.end() :])] + [child.deepcopy() for child in emphasis[1:]]
         words += [child.deepcopy() for child in paragraph[1:]]

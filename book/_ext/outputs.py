@@ -51,7 +51,8 @@ class SetEvidence(SphinxTransform):
                     part = nodes.literal_block(text, text, **block.attributes)
                     part.source, part.line = block.source, block.line
                     parts += [part] if text.strip() else []
-            block.replace_self(parts)
+            # Not replace_self, which would hand the block's classes to one of its parts.
+            block.parent.replace(block, parts)
 
 
 def setup(app: Sphinx) -> dict[str, Any]:

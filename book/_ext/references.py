@@ -27,7 +27,7 @@ from sphinx.util.docutils import SphinxDirective
 LOGGER = logging.getLogger(__name__)
 
 # One surname, perhaps with a particle; one author, two, or the first of several; a year.
-_SURNAME = r"(?:(?:van|von|de|der|den)\s+)*[A-ZÀ-ÖØ-Þ][^\W\d_]*(?:[-'’][^\W\d_]+)*"
+_SURNAME = r"(?:(?:van|von|de|der|den)\s+)*[A-ZÀ-ÖØ-Þ][^\W\d_]*(?:[-'’][^\W\d_]{2,})*"
 _SEVERAL = rf"{_SURNAME}(?:\s+et\s+al\.|\s+(?:and|&)\s+{_SURNAME})"
 _YEAR = r"(?:19|20)\d\d[a-z]?"
 # A place in somebody else's paper.
@@ -46,7 +46,7 @@ REFERENCE = re.compile(
         [
             # Vaswani et al. (2017, Table 3), Table 2 of Hahn (2020)
             rf"(?P<textual>{_LEAD}(?P<t_link>(?P<t_name>{_SEVERAL}|{_SURNAME})(?:['’]s)?\s+"
-            rf"\((?P<t_year>{_YEAR})(?:\)|(?=[,;])))(?:{_TAIL}\))?{_TAIL})",
+            rf"\((?P<t_year>{_YEAR})(?:{_TAIL}\)|(?=[,;]))){_TAIL})",
             # (Vaswani et al., 2017, Table 3; see Hahn, 2020)
             rf"(?P<bracketed>{_LEAD}(?P<b_link>(?P<b_name>{_SEVERAL}|{_OPEN}{_SURNAME}),?\s+(?P<b_year>{_YEAR})\b){_TAIL})",
             rf"(?P<single>(?P<s_kind>{_KINDS})\s+(?P<s_number>\d+\.\d+))",
@@ -64,6 +64,22 @@ _UNTOUCHED = (
     nodes.FixedTextElement, nodes.literal, nodes.math, nodes.math_block, nodes.raw, nodes.reference, nodes.title,
     nodes.comment, nodes.image, pending_xref,
 )  # fmt: skip
+
+
+def _within(node: nodes.Node, kind: type[nodes.Element]) -> nodes.Element | None:
+    """The outermost element of this kind around a node."""
+    found, place = None, node.parent
+    while place is not None:
+        found = place if isinstance(place, kind) else found
+        place = place.parent
+    return found
+
+
+def _place(node: nodes.Node) -> tuple[str | None, int | None]:
+    """The file and line of a node, or of what it stands in."""
+    while node.line is None and node.parent is not None:
+        node = node.parent
+    return node.source or node.document["source"], node.line
 
 
 class Link(NamedTuple):
@@ -130,9 +146,7 @@ class LinkReferences(SphinxTransform):
         return False
 
     def link(self, text: nodes.Text) -> None:
-        passage = text.parent
-        while not isinstance(passage, (nodes.row, nodes.paragraph, nodes.caption, nodes.document)):
-            passage = passage.parent
+        passage = _within(text, nodes.row) or _within(text, nodes.TextElement)
         cites = any(found["textual"] or found["bracketed"] for found in REFERENCE.finditer(passage.astext()))
         pieces: list[nodes.Node] = []
         at = 0
@@ -144,11 +158,7 @@ class LinkReferences(SphinxTransform):
                 "", nodes.inline("", words), refdomain="book", reftype="name", reftarget=link.target, refwarn=True,
                 refdoc=self.env.docname,
             )  # fmt: skip
-            place = text.parent
-            while place is not None and place.line is None:
-                place = place.parent
-            if place is not None:
-                reference.source, reference.line = place.source or self.document["source"], place.line
+            reference.source, reference.line = _place(text)
             pieces.append(reference)
             at = link.end
         if pieces:
@@ -188,8 +198,9 @@ class ListReferences(SphinxDirective):
         people = [_written(person) for person in entry.persons["author"]]
         authors = people[0] if len(people) == 1 else f"{', '.join(people[:-1])} and {people[-1]}"
         venue = fields.get("journal") or fields.get("booktitle") or fields.get("publisher")
-        paragraph = nodes.paragraph("", "", nodes.strong("", f"{authors} ({fields['year']})."))
-        paragraph += nodes.Text(f" {fields['title']}. ")
+        paragraph = nodes.paragraph("", f"{authors} ({fields['year']}). ")
+        paragraph += nodes.strong("", fields["title"] + ("" if fields["title"].endswith("?") else "."))
+        paragraph += nodes.Text(" ")
         if venue:
             paragraph += [nodes.emphasis("", venue), nodes.Text(f"{_volume(entry)}. ")]
         if "note" in fields:
