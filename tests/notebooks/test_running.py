@@ -1,9 +1,7 @@
 """Failing notebooks fail the run, and a notebook alone in an empty folder runs as it does in the repository."""
 
-import os
 import pathlib
 import shutil
-import subprocess
 import sys
 from xml.etree import ElementTree
 
@@ -12,17 +10,9 @@ import execute
 import nbformat
 import notebook_files
 import pytest
+from work_copy import git, run, work_copy
 
 ROOT = notebook_files.ROOT
-
-
-def run(*command, cwd=ROOT, **changed) -> subprocess.CompletedProcess:
-    """A command as a reader would start it, not as a part of the `make` that started the tests."""
-    outer = ("MAKEFLAGS", "MAKELEVEL", "MFLAGS", "MAKEOVERRIDES")
-    environment = {name: value for name, value in execute.environment().items() if name not in outer} | changed
-    return subprocess.run(
-        [str(part) for part in command], cwd=cwd, env=environment, stdin=subprocess.DEVNULL, capture_output=True, text=True
-    )
 
 
 # A planted failing notebook
@@ -106,26 +96,9 @@ def test_a_traceback_names_no_folder_of_this_machine():
 # The repository's address, and a notebook alone
 
 
-def git(*arguments, cwd) -> str:
-    identity = {f"GIT_{who}_{what}": "test" for who in ("AUTHOR", "COMMITTER") for what in ("NAME", "EMAIL")}
-    outcome = run("git", "-c", "init.defaultBranch=main", *arguments, cwd=cwd, GIT_CONFIG_GLOBAL=os.devnull, **identity)
-    assert outcome.returncode == 0, outcome.stderr
-    return outcome.stdout
-
-
 @pytest.fixture(scope="module")
 def copy(tmp_path_factory) -> pathlib.Path:
-    """A repository of its own with the files of this one as they are now, committed or not."""
-    folder = tmp_path_factory.mktemp("copy")
-    listed = git("ls-files", "--cached", "--others", "--exclude-standard", cwd=ROOT).splitlines()
-    for name in listed:
-        if (ROOT / name).is_file():
-            (folder / name).parent.mkdir(parents=True, exist_ok=True)
-            shutil.copy(ROOT / name, folder / name)
-    git("init", "-q", cwd=folder)
-    git("add", "-A", cwd=folder)
-    git("commit", "-q", "-m", "as it is", cwd=folder)
-    return folder
+    return work_copy(tmp_path_factory.mktemp("copy"))
 
 
 @pytest.fixture(scope="module")
@@ -193,7 +166,8 @@ def test_the_set_up_cell_without_an_address_says_what_is_missing(tmp_path):
     assert "posenc is missing" in outcome.stderr
 
 
-@pytest.mark.parametrize("name", [path.name for path in notebook_files.paths()])
+# The "::" in a name makes each chapter a scope of its own, so that several run side by side.
+@pytest.mark.parametrize("name", [pytest.param(path.name, id=f"{path.stem}::alone") for path in notebook_files.paths()])
 def test_a_lone_notebook_gives_the_same_text(published, tmp_path, name):
     shutil.copy(published / "notebooks" / name, tmp_path)
     notebook = nbformat.read(tmp_path / name, as_version=4)
