@@ -19,6 +19,7 @@ from docutils import nodes
 from py_mini_racer import JSEvalException, MiniRacer
 from sphinx.application import Sphinx
 from sphinx.errors import ExtensionError
+from sphinx.transforms import SphinxTransform
 from sphinx.util import logging
 from sphinx.util.math import get_node_equation_number
 from sphinx.writers.html5 import HTML5Translator
@@ -81,6 +82,42 @@ def typeset(node: nodes.math | nodes.math_block, display: bool) -> str:
         return f"<code>{html.escape(latex)}</code>"
 
 
+class KeepPunctuation(SphinxTransform):
+    """Hold a short formula and the punctuation around it together, since browsers would break the line between."""
+
+    default_priority = 420
+    before, behind = re.compile(r"[(\[“‘]+$"), re.compile(r"[.,;:!?)\]’”…]+(?=\s|$)|[-’]\w+[.,;:!?)]*")
+
+    def apply(self, **_: Any) -> None:
+        for formula in list(self.document.findall(nodes.math)):
+            if not self.in_one_piece(formula):
+                continue
+            parent, place = formula.parent, formula.parent.index(formula)
+            group = nodes.inline("", classes=["nobr"])
+            left = parent[place - 1] if place else None
+            right = parent[place + 1] if place + 1 < len(parent) else None
+            opening = self.before.search(left) if isinstance(left, nodes.Text) else None
+            closing = self.behind.match(right) if isinstance(right, nodes.Text) else None
+            if not opening and not closing:
+                continue
+            parent.replace(formula, group)
+            if opening:
+                parent.replace(left, nodes.Text(left[: opening.start()]))
+                group += nodes.Text(opening[0])
+            group += formula
+            if closing:
+                parent.replace(right, nodes.Text(right[closing.end() :]))
+                group += nodes.Text(closing[0])
+
+    @staticmethod
+    def in_one_piece(formula: nodes.math) -> bool:
+        """Whether KaTeX itself would never break this formula."""
+        try:
+            return render(formula.astext().strip(), display=False).count('class="base"') == 1
+        except ValueError:
+            return False
+
+
 def visit_inline(self: HTML5Translator, node: nodes.math) -> None:
     self.body.append(self.starttag(node, "span", "", CLASS="math") + typeset(node, display=False) + "</span>")
     raise nodes.SkipNode
@@ -111,5 +148,6 @@ def copy_katex(app: Sphinx) -> None:
 
 def setup(app: Sphinx) -> dict[str, Any]:
     app.add_html_math_renderer("katex", inline_renderers=(visit_inline, None), block_renderers=(visit_display, None))
+    app.add_transform(KeepPunctuation)
     app.connect("builder-inited", copy_katex)
     return {"version": "1", "parallel_read_safe": True, "parallel_write_safe": True}

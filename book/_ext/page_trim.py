@@ -8,6 +8,8 @@ a description, taken from the first paragraph, and the properties that a link pr
 from __future__ import annotations
 
 import html
+import shutil
+from pathlib import Path
 from typing import Any
 
 from docutils import nodes
@@ -60,8 +62,19 @@ def trim(
     context["metatags"] = context.get("metatags", "") + "\n".join(tags)
 
 
+def drop_files(app: Sphinx, failure: Exception | None) -> None:
+    """Leave out of the built book what no page loads: the theme's icon fonts, and maps for those who debug it."""
+    if app.builder.format != "html":
+        return
+    static = Path(app.outdir) / "_static"
+    shutil.rmtree(static / "vendor" / "fontawesome", ignore_errors=True)
+    for path in static.rglob("*.map"):
+        path.unlink()
+
+
 def setup(app: Sphinx) -> dict[str, Any]:
     # Jupyter Book always sets this value, whose extension is one of those left out.
     app.add_config_value("comments_config", {}, "")
     app.connect("html-page-context", trim, priority=950)
+    app.connect("build-finished", drop_files, priority=900)
     return {"version": "1", "parallel_read_safe": True, "parallel_write_safe": True}

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import base64
 import json
+import re
 import struct
 import zlib
+from pathlib import Path
 
 URL = "https://github.com/someone/somewhere"
 """Where the book that uses everything is said to be published."""
@@ -24,6 +26,12 @@ def picture() -> str:
     header = struct.pack(">IIBBBBB", 40, 20, 8, 0, 0, 0, 0)
     data = b"\x89PNG\r\n\x1a\n" + chunk(b"IHDR", header) + chunk(b"IDAT", rows) + chunk(b"IEND", b"")
     return base64.b64encode(data).decode()
+
+
+def claims() -> str:
+    """What the book's other pages show as claims, as the code of a chapter would print it."""
+    pages = (path.read_text(encoding="utf-8") for path in sorted((Path(__file__).parents[2] / "book").glob("*.md")))
+    return "".join(f"✓ {claim}\n" for page in pages for claim in re.findall(r"```\{claim\}\n(.*)\n```", page))
 
 
 def text(source: str) -> dict:
@@ -54,6 +62,7 @@ def notebook(*cells: dict) -> str:
 FIRST = notebook(
     text("# The first\n\nTakes 30 to 40 minutes.\n\n> **Definition 1.1 · A thing**\n>\n> It is $x$."),
     text("Chapter 2 has Theorem 2.1, and chapters 1 and 2 have more. See Definitions 1.1 and 2.1."),
+    code("verify(...)", claims()),
 )
 
 EVERYTHING = notebook(
@@ -174,6 +183,7 @@ FAULTS = {
 
 WRONG = notebook(
     text("# All wrong"),
+    code("verify(...)", claims().replace("✓", "✓ not:")),
     *map(text, FAULTS.values()),
     code("plt.show()", drawn=True, alt="A grey rectangle."),
     text("No caption above."),

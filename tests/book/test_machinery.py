@@ -141,6 +141,19 @@ def test_lines_of_evidence_are_set_apart_and_verbatim(page: Tag) -> None:
     assert [pre.get_text().strip() for pre in page.select(".stream pre")] == ["a plain line", "another"]
 
 
+def test_a_claim_on_another_page_leads_to_its_check(sink: Built) -> None:
+    link = BeautifulSoup(sink.page("book/index.html"), "html.parser").select_one("p.evidence a")
+    address, _, identifier = link["href"].partition("#")
+    assert address == "../notebooks/01_first.html"
+    made = BeautifulSoup(sink.page("notebooks/01_first.html"), "html.parser").find(id=identifier)
+    assert words(made)[2:] == words(link)
+
+
+def test_a_claim_that_no_chapter_makes_is_named(wrong: Built) -> None:
+    for claim in planted.claims().splitlines():
+        assert any(claim in line and "WARNING" in line for line in wrong.log.splitlines())
+
+
 def test_formulas_are_typeset_for_eye_and_ear(page: Tag) -> None:
     formulas = page.select(".math")
     assert len(formulas) > 8
