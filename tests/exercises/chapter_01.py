@@ -109,5 +109,5 @@ RIGHT = {
     "1.5": ["c", "(C)", ["c"]],
     "1.6": [merge_by_a_loop, merge_by_einsum, merge_by_moving_the_axis],
     "1.7": [causal_by_prefixes, causal_by_running_sums, causal_with_a_mask_all_the_same],
-    "1.8": [4, "4", "line 4"],
+    "1.8": [4, "4", "(4)"],
 }

@@ -41,6 +41,9 @@ SOFTMAX = Function(
                 lambda scores: scores.softmax(dim=0)),
         Mistake("all entries together add up to one; each row should, by itself",
                 lambda scores: scores.flatten().softmax(dim=0).reshape(scores.shape)),
+        Mistake("all entries together add up to one; each row should, by itself. "
+                "And a score of 1000 gives NaN, because exp(1000) is infinite",
+                lambda scores: scores.exp() / scores.exp().sum()),
         Mistake("right for small scores, but a score of 1000 gives NaN: exp(1000) is infinite. "
                 "Subtract something from each row first",
                 lambda scores: _softmax_from(scores, torch.zeros(()))),
@@ -82,6 +85,8 @@ ATTENTION = Function(
                 _attention_with(lambda q, k, v: math.sqrt(v.shape[-1]))),
         Mistake("the scores are divided by the root of the number of keys; the width d_k of a key counts",
                 _attention_with(lambda q, k, v: math.sqrt(k.shape[-2]))),
+        Mistake("the scores are divided by the root of the number of queries; the width d_k of a query counts",
+                _attention_with(lambda q, k, v: math.sqrt(q.shape[-2]))),
         Mistake("the softmax runs over the queries: your columns add up to one, your rows do not. Keys are the last axis",
                 _attention_with(lambda q, k, v: math.sqrt(q.shape[-1]), dim=-2)),
         Mistake("the softmax runs over the batch: the sentences compete with one another. Keys are the last axis",
@@ -260,6 +265,8 @@ CAUSAL = Function(
         Mistake("the scores are not divided by the square root of d_k", _causal_unscaled),
         Mistake("the future is cut off after the softmax, so it has already taken its share of the weight; "
                 "leave it out before", _cut_after_softmax),
+        Mistake("the scores of the future are set to zero; but exp(0) is 1, so the future still takes a share",
+                lambda q, k, v: (q @ k.T / math.sqrt(q.shape[-1])).tril().softmax(dim=-1) @ v),
         Mistake("the past is averaged evenly; the weights should come from the match of query and key",
                 lambda q, k, v: causal_attention(0 * q, k, v)),
     ],
