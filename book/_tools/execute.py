@@ -24,8 +24,8 @@ METADATA = {
     "kernelspec": {"display_name": "Python 3 (ipykernel)", "language": "python", "name": "python3"},
     "language_info": {"name": "python", "pygments_lexer": "ipython3"},
 }
-# The part of a path in a traceback that belongs to the machine, not to the code.
-MACHINE_PATH = re.compile(r"[~/][^\s:'\"]*/(?=lib/posenc/|site-packages/|lib/python3\.\d+/)")
+# A frame of a traceback outside the notebook: it names folders of this machine, and lines that move with every edit.
+FRAME_ELSEWHERE = re.compile(r"(?:\x1b\[[\d;]*m)*File ")
 
 
 class NotebookFailed(Exception):
@@ -79,7 +79,7 @@ def normalise(notebook: nbformat.NotebookNode) -> nbformat.NotebookNode:
         cell.metadata = {key: value for key, value in cell.metadata.items() if key in KEPT_CELL_METADATA}
         for output in cell.get("outputs", []):
             if output.output_type == "error":
-                output.traceback = [MACHINE_PATH.sub("", line) for line in output.traceback]
+                output.traceback = [part for part in output.traceback if not FRAME_ELSEWHERE.match(part)]
     nbformat.validate(notebook)
     return notebook
 

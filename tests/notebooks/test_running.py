@@ -88,9 +88,16 @@ def test_executing_stores_what_ran_and_nothing_of_the_run(tmp_path):
     assert path.read_text(encoding="utf-8") == once
 
 
-def test_a_traceback_names_no_folder_of_this_machine():
-    line = "~/books/a/lib/posenc/b.py:40 /a/.venv/lib/python3.12/site-packages/torch/nn.py:3 /usr/lib/python3.12/json.py:1"
-    assert execute.MACHINE_PATH.sub("", line) == "lib/posenc/b.py:40 site-packages/torch/nn.py:3 lib/python3.12/json.py:1"
+def test_a_stored_traceback_shows_the_cell_and_the_message_and_no_file(tmp_path):
+    path = stored(tmp_path / "planted.ipynb", ("import json\njson.loads('{')", ""))
+    notebook = nbformat.read(path, as_version=4)
+    notebook.cells[0].metadata = {"tags": ["raises-exception"]}
+    notebook_files.write(path, notebook)
+    execute.execute_in_place(path)
+    (error,) = nbformat.read(path, as_version=4).cells[0].outputs
+    shown = "\n".join(error.traceback)
+    assert "json.loads" in shown and error.evalue in shown
+    assert "File" not in shown and ".py" not in shown
 
 
 # The repository's address, and a notebook alone
