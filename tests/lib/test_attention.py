@@ -219,6 +219,13 @@ def test_an_empty_row_sends_no_gradient_at_all(form):
 
 
 @pytest.mark.parametrize("form", ["mask", "bias", "both"])
+def test_no_nan_arises_even_on_the_way_back(form):
+    args = [random(4, 3, seed=i).requires_grad_() for i in range(3)]
+    with torch.autograd.set_detect_anomaly(True):
+        scaled_dot_product_attention(*args, *closed(form, 4, 4))[0].sum().backward()
+
+
+@pytest.mark.parametrize("form", ["mask", "bias", "both"])
 def test_the_other_rows_do_not_notice(form):
     args = random(2, 4, 3), random(2, 4, 3, seed=1), random(2, 4, 5, seed=2)
     output, weights = scaled_dot_product_attention(*args, *closed(form, 4, 4))
