@@ -162,6 +162,10 @@ class Value(Exercise):
         return fault
 
 
+_NOT_A_NAME = {"and", "answer", "line", "lines", "option", "options"}
+"""Words that a reader may write around the name of a choice."""
+
+
 @dataclass(frozen=True)
 class Choice(Exercise):
     """One or several of `options` are asked for; each option carries why it is right or wrong.
@@ -197,7 +201,7 @@ class Choice(Exercise):
         if isinstance(answer, (set, frozenset, list, tuple)):
             return set().union(*(self._names_in(part) for part in answer))
         if isinstance(answer, str):
-            return set(re.findall(r"[a-z0-9]+", answer.lower())) - {"and", "option", "options"}
+            return set(re.findall(r"[a-z0-9]+", answer.lower())) - _NOT_A_NAME
         if isinstance(answer, float) and answer.is_integer():
             answer = int(answer)
         # Anything but a number becomes its type, which is no option.
