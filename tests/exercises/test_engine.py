@@ -155,7 +155,7 @@ def gapped(scores):
 
 def shifted_by_accident(scores):
     """Right for arrays only: for tensors std means something else."""
-    return in_numpy(scores) * (scores.std() / np.std(np.asarray(scores)))
+    return softmax(torch.as_tensor(scores)) * float(scores.std() / np.std(np.asarray(scores)))
 
 
 class Softmax(torch.nn.Module):
@@ -336,6 +336,13 @@ def test_wrong_functions(answer, said):
     wrong(SOFTMAX, answer, said)
 
 
+def test_the_form_that_got_further_is_told_about_and_tensors_come_first():
+    wrong(SOFTMAX, lambda s: s * 0 if isinstance(s, torch.Tensor) else s[0], "differs at")
+    wrong(SOFTMAX, lambda s: s[0] if isinstance(s, torch.Tensor) else s * 0, "has shape (5,)")
+    wrong(SOFTMAX, lambda s: s.nonsense if isinstance(s, torch.Tensor) else s[0], "has shape (5,)")
+    wrong(SOFTMAX, lambda s: s.first if isinstance(s, torch.Tensor) else s.second, "no attribute 'first'")
+
+
 def test_only_what_is_square_can_be_called_transposed():
     square = Function("9.5", "Scores.", lambda q, k: q @ k.T, cases=[(tensor(3, 2), tensor(3, 2, seed=1))])
     wrong(square, lambda q, k: k @ q.T, "is the transpose of the right result")
@@ -514,6 +521,14 @@ def test_wrong_arrays(answer):
     wrong(TABLE, answer)
 
 
+def test_the_tolerance_of_a_value_is_absolute():
+    far = Value("9.9", "p", 1000.0, tolerance=0.005, mistakes=[Mistake("a tenth", 100.0)])
+    right(far, 1000.004)
+    wrong(far, 1000.006, "is not the right value")
+    wrong(far, 100.004, "a tenth")
+    wrong(far, 100.006, "is not the right value")
+
+
 def test_exact_counts_and_truths():
     for answer in (40320, 40320.0, "40320", Fraction(40320), np.int32(40320), torch.tensor(40320), Decimal(40320)):
         right(COUNT, answer)
@@ -545,7 +560,7 @@ def test_several_choices_in_every_form(answer):
     right(SEVERAL, answer)
 
 
-@pytest.mark.parametrize("answer", [2, "2", 2.0, "(2)", np.int64(2), np.float32(2), torch.tensor(2), torch.tensor([2.0]), [2], {2}, "2.", "line 2"[5:]])
+@pytest.mark.parametrize("answer", [2, "2", 2.0, "(2)", np.int64(2), np.float32(2), torch.tensor(2), torch.tensor([2.0]), [2], {2}, "2.", "line 2", "Line 2.", "answer: 2"])
 def test_numbered_choices_in_every_form(answer):
     right(NUMBERED, answer)
 

@@ -4,6 +4,7 @@ A chapter is plain Markdown, LaTeX math and ``<details>``, so that it reads well
 outputs are stored; its boxes, figures and exercises are numbered in order.
 """
 
+import ast
 import json
 import re
 from collections.abc import Iterator
@@ -169,6 +170,19 @@ def code_is_plain_python(chapter: Chapter) -> Problems:
             compile(text, "cell", "exec")
         except SyntaxError as error:
             yield f"cell {i}: {error.msg}"
+
+
+def claims_can_fail(chapter: Chapter) -> Problems:
+    for i, _, text in chapter.code:
+        try:
+            tree = ast.parse(text)
+        except SyntaxError:  # code_is_plain_python tells
+            continue
+        for call in ast.walk(tree):
+            if isinstance(call, ast.Call) and isinstance(call.func, ast.Name) and call.func.id == "verify":
+                evidence = [*call.args[1:], *(k.value for k in call.keywords if k.arg == "condition")]
+                if len(evidence) != 1 or isinstance(evidence[0], ast.Constant):
+                    yield f"cell {i}: a claim without evidence: {ast.unparse(call)}"
 
 
 # Markdown
@@ -388,6 +402,7 @@ LINTS = [
     setup_cell_is_the_books,
     code_cells_are_short,
     code_is_plain_python,
+    claims_can_fail,
     markdown_is_not_myst,
     html_is_only_details,
     links_hold_for_a_lone_notebook,

@@ -155,6 +155,11 @@ FAULTS = {
         add(code("f(); # quiet")),
         add(code("def f(:")),
     ],
+    lints.claims_can_fail: [
+        add(code("assert 1 < 2\nverify('One is less than two.', True)")),
+        add(code("verify('Nothing is said for it.')")),
+        add(code("verify('One is less than two.', condition=1)")),
+    ],
     lints.markdown_is_not_myst: [
         add(markdown("```{note}\nHi\n```")),
         add(markdown(":::{note}\nHi\n:::")),
