@@ -673,6 +673,8 @@ def test_autocast_works_on_both_paths():
         for output in (attend(x), attend(x, need_weights=True)[0], attend(x.bfloat16())):
             assert output.dtype == torch.bfloat16
             close(output.float(), right, rtol=0.05, atol=0.05)
+        with pytest.raises(ValueError, match="int64"):
+            attend(x.long())
 
 
 def test_devices_are_kept():

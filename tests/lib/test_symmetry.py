@@ -227,6 +227,7 @@ def test_outputs_that_are_not_floats():
     assert invariance_gap(lambda x: x * 1j, x.float(), [2, 1, 0]) == 3.0
     assert invariance_gap(lambda x: x.argmax(1), x, [2, 1, 0]) == 2.0
     assert invariance_gap(lambda x: x[:, :0], x, [2, 1, 0]) == 0.0
+    assert invariance_gap(lambda x: x, torch.tensor([[2**24, 2**24 + 1]]), [1, 0]) == 1.0  # equal as float32
 
 
 def test_the_input_stays_as_it_is_even_if_the_map_writes_into_it():
