@@ -1,8 +1,8 @@
-"""Encodings that are added to the tokens: a row of numbers for every position.
+"""Encodings: those that are added to the tokens, and those that act inside attention.
 
-An encoding of this kind maps tokens `(B, T, D)` to tokens `(B, T, D)`. Those that act inside attention
-instead are `posenc.attention.Position`: they map queries and keys to queries, keys and a bias.
-Positions are numbered from 0. Layers follow the dtype and device of the tokens that they are given.
+The first map tokens `(B, T, D)` to tokens `(B, T, D)`. The second are `posenc.attention.Position`: they map
+queries `(B, H, T, d)` and keys `(B, H, S, d)` to queries, keys and a bias (or None) for the scores.
+Positions are numbered from 0. Layers follow the dtype and device of what they are given.
 """
 
 import math
@@ -15,6 +15,10 @@ from posenc._checks import checked_count, described
 
 LAYOUTS = ("interleaved", "concat")
 """Where a pair keeps its two columns: side by side at 2i and 2i + 1, or at i and i + d/2."""
+
+# The columns as a grid: (pairs, 2) when neighbours are paired, (2, pairs) when halves are.
+_GRID = {"interleaved": (-1, 2), "concat": (2, -1)}
+_PAIR_AXIS = {"interleaved": -1, "concat": -2}
 
 
 def frequencies(d_model: int, base: float = 10000.0) -> Tensor:
@@ -42,7 +46,7 @@ def frequencies(d_model: int, base: float = 10000.0) -> Tensor:
     """
     d_model = checked_count("d_model", d_model, 1)
     if d_model % 2:
-        raise ValueError(f"d_model must be even, because columns come in sine-cosine pairs, not {d_model}")
+        raise ValueError(f"d_model must be even, because columns come in pairs, not {d_model}")
     if not 0 < base < math.inf:
         raise ValueError(f"base must be positive and finite, not {base!r}")
     pair = torch.arange(d_model // 2, dtype=torch.float64, device="cpu")
@@ -91,19 +95,11 @@ def sinusoidal_encoding(
     Source: Vaswani et al. (2017), section 3.5.
     """
     length = checked_count("length", length, 0)
-    if isinstance(start, bool) or not isinstance(start, Integral):
-        raise ValueError(f"start must be an integer, not {start!r}")
-    if layout not in LAYOUTS:
-        raise ValueError(f"layout must be one of {', '.join(map(repr, LAYOUTS))}, not {layout!r}")
+    _check_layout(layout)
     if not isinstance(dtype, torch.dtype) or not dtype.is_floating_point:
         raise ValueError(f"dtype must be a floating type, not {dtype!r}")
-    # The phases p·w_i are formed in float64 and only the finished table is rounded: bfloat16 has no 257,
-    # and a phase near 4000 rounded to float32 is already wrong by 2e-4.
-    position = torch.arange(start, start + length, dtype=torch.float64, device="cpu")
-    phase = position[:, None] * frequencies(d_model, base)
-    pairs = torch.stack([phase.sin(), phase.cos()], dim=-1 if layout == "interleaved" else -2)
-    table = pairs.flatten(1)
-    return table if dtype == torch.float64 else table.float().to(dtype)
+    phase = _phases(length, d_model, base, start)
+    return _rounded(torch.stack([phase.sin(), phase.cos()], dim=_PAIR_AXIS[layout]).flatten(1), dtype)
 
 
 class SinusoidalEncoding(nn.Module):
@@ -232,6 +228,255 @@ class FixedCodes(nn.Module):
 
     def extra_repr(self) -> str:
         return f"{self.max_length}, {self.d_model}"
+
+
+def apply_rotary(x: Tensor, start: int = 0, base: float = 10000.0, layout: str = "interleaved") -> Tensor:
+    """Turn each pair of columns of each row by the angle of its position: the rotary encoding (RoPE).
+
+    With w_i the frequencies, pair i of the row at position p is turned by ``p w_i``. Applied to queries and
+    keys alike, their dot products depend on positions through the offset alone. Values are not turned.
+
+    Parameters
+    ----------
+    x : floating Tensor, shape (..., T, d)
+        Queries or keys; d is even.
+    start : int
+        Position of the first row; a cache asks for the rows that are new. It may be negative.
+    base : float, positive
+        See `frequencies`.
+    layout : "interleaved" or "concat"
+        Which columns are paired: neighbours 2i and 2i + 1, or i and i + d/2 as in many published models.
+        Either is sound if queries and keys agree; weights made for one do not fit the other.
+
+    Returns
+    -------
+    Tensor, same shape, dtype and device
+
+    Raises
+    ------
+    ValueError
+        If `x` is not a floating tensor of at least two axes, d is odd, or an argument is out of range.
+
+    Notes
+    -----
+    Source: Su et al. (2021), section 3.4.2.
+    """
+    if not isinstance(x, Tensor) or x.dim() < 2 or not x.is_floating_point():
+        raise ValueError(f"x must be a floating tensor (..., T, d), not {described(x)}")
+    length, width = x.shape[-2:]
+    if width % 2 or not width:
+        raise ValueError(f"the head width must be even and positive, because columns turn in pairs, not {width}")
+    _check_layout(layout)
+    phase = _phases(length, width, base, start)
+    cosine, sine = (_rounded(t, x.dtype).to(x.device) for t in (phase.cos(), phase.sin()))
+    first, second = x.unflatten(-1, _GRID[layout]).unbind(_PAIR_AXIS[layout])
+    turned = (first * cosine - second * sine, first * sine + second * cosine)
+    return torch.stack(turned, dim=_PAIR_AXIS[layout]).flatten(-2)
+
+
+class Rotary(nn.Module):
+    """The rotary encoding as a `posenc.attention.Position`: queries and keys turned, no bias.
+
+    Parameters
+    ----------
+    base : float, positive
+    layout : "interleaved" or "concat"
+        As for `apply_rotary`.
+
+    Raises
+    ------
+    ValueError
+        If `base` is not positive or `layout` is unknown.
+
+    Notes
+    -----
+    The last query stands at the position of the last key. Source: Su et al. (2021), section 3.4.2.
+    """
+
+    def __init__(self, base: float = 10000.0, layout: str = "interleaved") -> None:
+        super().__init__()
+        frequencies(2, base)
+        _check_layout(layout)
+        self.base = base
+        self.layout = layout
+
+    def forward(self, query: Tensor, key: Tensor) -> tuple[Tensor, Tensor, None]:
+        """(B, H, T, d) and (B, H, S, d) to the same shapes. ValueError if d is odd or T is over S."""
+        start = _first_query(query.shape[-2], key.shape[-2])
+        return (
+            apply_rotary(query, start, self.base, self.layout),
+            apply_rotary(key, 0, self.base, self.layout),
+            None,
+        )
+
+    def extra_repr(self) -> str:
+        return f"base={self.base}, layout={self.layout!r}"
+
+
+def alibi_slopes(num_heads: int, dtype: torch.dtype = torch.float32) -> Tensor:
+    """How much each head's scores lose for each step of distance.
+
+    For a power of two they are ``2 ** (-8 h / num_heads)`` for h = 1..num_heads. Otherwise the slopes of
+    the next smaller power come first, then every second one of the next larger power, from its first: so the
+    list is not sorted, and every head has a slope of a power-of-two list.
+
+    Parameters
+    ----------
+    num_heads : int, at least 1
+    dtype : floating torch.dtype
+
+    Returns
+    -------
+    Tensor of `dtype`, shape (num_heads,), on the CPU
+
+    Raises
+    ------
+    ValueError
+        If `num_heads` is not positive.
+
+    Notes
+    -----
+    Source: Press et al. (2021), section 3, and the code published with it.
+    """
+    num_heads = checked_count("num_heads", num_heads, 1)
+    power = 2 ** (num_heads.bit_length() - 1)
+    slopes = [2 ** (-8 * h / power) for h in range(1, power + 1)]
+    slopes += [2 ** (-8 * h / (2 * power)) for h in range(1, 2 * power, 2)][: num_heads - power]
+    return torch.tensor(slopes, dtype=dtype, device="cpu")
+
+
+def alibi_bias(
+    num_heads: int, query_length: int, key_length: int | None = None, dtype: torch.dtype = torch.float32
+) -> Tensor:
+    """Minus slope times distance, for every head, query and key: the bias that ALiBi adds to the scores.
+
+    Parameters
+    ----------
+    num_heads : int, at least 1
+    query_length : int, at least 0
+    key_length : int, optional
+        At least `query_length`, which it is if not given. The last query stands at the last key.
+    dtype : floating torch.dtype
+
+    Returns
+    -------
+    Tensor of `dtype`, shape (num_heads, query_length, key_length), on the CPU
+        ``-slope * |query - key|``: zero where a token meets itself, negative elsewhere. It looks both ways;
+        a causal mask leaves the past. (Under one, and only under one, a row that depends on the key alone
+        gives the same weights, since softmax takes no notice of what is added to a whole row.)
+
+    Raises
+    ------
+    ValueError
+        If a number is out of range.
+
+    Notes
+    -----
+    Source: Press et al. (2021), section 3.
+    """
+    query_length = checked_count("query_length", query_length, 0)
+    key_length = query_length if key_length is None else checked_count("key_length", key_length, 0)
+    distance = _offsets(query_length, key_length).abs()
+    return (-alibi_slopes(num_heads, torch.float64)[:, None, None] * distance).to(dtype)
+
+
+class Alibi(nn.Module):
+    """ALiBi as a `posenc.attention.Position`: queries and keys as they are, distance as a bias.
+
+    Raises
+    ------
+    ValueError
+        At a call with more queries than keys.
+
+    Notes
+    -----
+    It holds no tensor and has no longest sequence. Source: Press et al. (2021), section 3.
+    """
+
+    def forward(self, query: Tensor, key: Tensor) -> tuple[Tensor, Tensor, Tensor]:
+        """(B, H, T, d) and (B, H, S, d) to those and a bias (H, T, S). ValueError if T is over S."""
+        bias = alibi_bias(query.shape[1], query.shape[-2], key.shape[-2], query.dtype)
+        return query, key, bias.to(query.device)
+
+
+class RelativeBias(nn.Module):
+    """A trained number for every head and offset, added to the scores; far offsets share the last one.
+
+    Parameters
+    ----------
+    num_heads : int, at least 1
+    max_distance : int, at least 0
+        Offsets beyond it, to either side, count as this far.
+    std : float, at least 0
+        The numbers start as independent normal ones with mean 0 and this standard deviation. (All equal,
+        they would have every symmetry there is.)
+
+    Attributes
+    ----------
+    table : Parameter, shape (num_heads, 2 max_distance + 1)
+        Column ``max_distance + key position - query position``.
+
+    Raises
+    ------
+    ValueError
+        If a number is out of range.
+
+    Notes
+    -----
+    Source: Shaw et al. (2018), section 3.2, for the clipped offsets; Raffel et al. (2020), section 2.1,
+    for one number instead of a vector.
+    """
+
+    def __init__(self, num_heads: int, max_distance: int, std: float = 0.02) -> None:
+        super().__init__()
+        self.num_heads = checked_count("num_heads", num_heads, 1)
+        self.max_distance = checked_count("max_distance", max_distance, 0)
+        if not 0 <= std < math.inf:
+            raise ValueError(f"std must be finite and not negative, not {std!r}")
+        self.table = nn.Parameter(torch.randn(num_heads, 2 * max_distance + 1) * std)
+
+    def forward(self, query: Tensor, key: Tensor) -> tuple[Tensor, Tensor, Tensor]:
+        """(B, H, T, d) and (B, H, S, d) to those and a bias (H, T, S). ValueError if H differs or T is over S."""
+        if query.shape[1] != self.num_heads:
+            raise ValueError(f"there are {query.shape[1]} heads of queries, but the table has {self.num_heads}")
+        offsets = _offsets(query.shape[-2], key.shape[-2]).clamp(-self.max_distance, self.max_distance)
+        return query, key, self.table[:, offsets + self.max_distance].to(query.dtype)
+
+    def extra_repr(self) -> str:
+        return f"{self.num_heads}, {self.max_distance}"
+
+
+def _phases(length: int, width: int, base: float, start: int) -> Tensor:
+    """Position times frequency, in radians: float64 (length, width / 2)."""
+    # In float64, and only what is made of them is rounded: bfloat16 has no 257, and a phase near 4000 that
+    # is rounded to float32 is already wrong by 2e-4.
+    if isinstance(start, bool) or not isinstance(start, Integral):
+        raise ValueError(f"start must be an integer, not {start!r}")
+    position = torch.arange(start, start + length, dtype=torch.float64, device="cpu")
+    return position[:, None] * frequencies(width, base)
+
+
+def _rounded(table: Tensor, dtype: torch.dtype) -> Tensor:
+    """A float64 table in `dtype`; the narrow types get the rounded float32 one, as published tables do."""
+    return table if dtype == torch.float64 else table.float().to(dtype)
+
+
+def _offsets(query_length: int, key_length: int) -> Tensor:
+    """Key position minus query position, int64 (T, S)."""
+    start = _first_query(query_length, key_length)
+    return torch.arange(key_length) - torch.arange(start, key_length)[:, None]
+
+
+def _first_query(query_length: int, key_length: int) -> int:
+    """The position of the first query when the last query stands at the last key."""
+    if query_length > key_length:
+        raise ValueError(f"there are {query_length} queries, but only {key_length} keys")
+    return key_length - query_length
+
+
+def _check_layout(layout: str) -> None:
+    if layout not in LAYOUTS:
+        raise ValueError(f"layout must be one of {', '.join(map(repr, LAYOUTS))}, not {layout!r}")
 
 
 def _check_tokens(x: Tensor, d_model: int) -> None:

@@ -7,9 +7,9 @@ from torch import Tensor, nn
 
 from posenc._checks import check_tokens, checked_count, described
 from posenc.attention import MultiHeadAttention, Position, causal_mask
-from posenc.encodings import FixedCodes, LearnedEncoding, SinusoidalEncoding
+from posenc.encodings import Alibi, FixedCodes, LearnedEncoding, RelativeBias, Rotary, SinusoidalEncoding
 
-ENCODINGS = ("none", "sinusoidal", "learned")
+ENCODINGS = ("none", "sinusoidal", "learned", "rotary", "alibi", "relative")
 """The encodings that `Transformer` knows by name."""
 
 READ_OUTS = ("pooled", "last", "token")
@@ -72,11 +72,13 @@ class Transformer(nn.Module):
     d_model, num_heads, num_layers : int
         Width of the tokens, heads in a block, blocks.
     encoding : str, Tensor or Module
-        A name from `ENCODINGS`; or a table of codes `(max_length, d_model)` that stays as it is; or a
-        layer from tokens `(B, T, D)` to tokens `(B, T, D)`.
+        A name from `ENCODINGS`, of which the last three act inside attention, in every block; or a table of
+        codes `(max_length, d_model)` that stays as it is; or a layer from tokens `(B, T, D)` to the same.
     max_length : int, optional
         Rows of the learned table, which needs it. The other encodings ignore it, so that one call can
         build them all.
+    max_distance : int
+        Where a relative bias clips offsets; each block has a table of its own.
     causal : bool
         Whether token t attends to tokens 0..t alone.
     read_out : "pooled", "last" or "token"
@@ -109,6 +111,7 @@ class Transformer(nn.Module):
         num_layers: int = 1,
         encoding: str | Tensor | nn.Module = "none",
         max_length: int | None = None,
+        max_distance: int = 16,
         causal: bool = False,
         read_out: str = "pooled",
         scale_embedding: bool = False,
@@ -129,6 +132,8 @@ class Transformer(nn.Module):
         self.final_norm = nn.LayerNorm(d_model)
         self.head = nn.Linear(d_model, checked_count("num_classes", num_classes, 1))
         self.encoding = _make_encoding(encoding, d_model, max_length)
+        for block in self.blocks:
+            block.attention.position = _make_position(encoding, d_model, num_heads, max_distance)
 
     def forward(self, tokens: Tensor, key_mask: Tensor | None = None) -> Tensor:
         """Score the classes.
@@ -183,11 +188,11 @@ class Transformer(nn.Module):
 def _make_encoding(encoding: str | Tensor | nn.Module, d_model: int, max_length: int | None) -> nn.Module:
     if isinstance(encoding, str) and encoding not in ENCODINGS:
         raise ValueError(f"unknown encoding {encoding!r}; known are {', '.join(ENCODINGS)}")
-    if isinstance(encoding, str) and encoding == "learned":
-        if max_length is None:
-            raise ValueError("a learned encoding needs max_length, the number of rows of its table")
-        return LearnedEncoding(max_length, d_model)
     if isinstance(encoding, str):
+        if encoding == "learned":
+            if max_length is None:
+                raise ValueError("a learned encoding needs max_length, the number of rows of its table")
+            return LearnedEncoding(max_length, d_model)
         return SinusoidalEncoding(d_model) if encoding == "sinusoidal" else nn.Identity()
     layer = FixedCodes(encoding) if isinstance(encoding, Tensor) else encoding
     if not isinstance(layer, nn.Module):
@@ -196,6 +201,18 @@ def _make_encoding(encoding: str | Tensor | nn.Module, d_model: int, max_length:
     if width != d_model:
         raise ValueError(f"the encoding is {width} wide, but d_model is {d_model}")
     return layer
+
+
+def _make_position(encoding: object, d_model: int, num_heads: int, max_distance: int) -> nn.Module | None:
+    if not isinstance(encoding, str) or encoding not in ("rotary", "alibi", "relative"):
+        return None
+    if encoding == "rotary":
+        if d_model // num_heads % 2:
+            raise ValueError(
+                f"rotary needs an even head width, not {d_model} / {num_heads} = {d_model // num_heads}"
+            )
+        return Rotary()
+    return Alibi() if encoding == "alibi" else RelativeBias(num_heads, max_distance)
 
 
 def _read(x: Tensor, key_mask: Tensor | None, read_out: str) -> Tensor:

@@ -460,5 +460,5 @@ def test_learned_refuses_by_name(arguments):
 
 def test_every_public_name_says_what_it_does():
     public = [thing for name, thing in vars(encodings).items() if getattr(thing, "__module__", "") == encodings.__name__ and name[0] != "_"]
-    assert len(public) == 5
+    assert len(public) == 11
     assert all(inspect.getdoc(thing) and "Raises" in inspect.getdoc(thing) for thing in public)
