@@ -9,6 +9,7 @@ links. A reference to nothing is a warning, and a warning fails the build.
 from __future__ import annotations
 
 import re
+import unicodedata
 from collections.abc import Iterable
 from typing import Any, NamedTuple
 
@@ -50,7 +51,8 @@ def chapter_number(docname: str) -> int | None:
 
 def anchor(name: str) -> str:
     """The id of what is called `name`: "Theorem 2.1" is at `theorem-2-1`."""
-    return re.sub(r"[^a-z0-9]+", "-", name.lower()).strip("-")
+    plain = unicodedata.normalize("NFKD", name).encode("ascii", "ignore").decode()
+    return re.sub(r"[^a-z0-9]+", "-", plain.lower()).strip("-")
 
 
 def merge_texts(node: nodes.Element) -> None:

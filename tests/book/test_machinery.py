@@ -108,7 +108,7 @@ def test_plain_words_become_links(page: Tag) -> None:
         "Hahn (2020, section 4)": papers + "hahn-2020",
         "Hendrycks & Gimpel, 2016": papers + "hendrycks-and-gimpel-2016",
         "Kingma and Ba’s (2015)": papers + "kingma-and-ba-2015",
-        "Delétang et al. (2022)": papers + "del-tang-et-al-2022",
+        "Delétang et al. (2022)": papers + "deletang-et-al-2022",
         "Press et al. (2021)": papers + "press-et-al-2021",
         "Figures 2.1": "#figure-2-1",
         "Figure 2.1": "#figure-2-1",
