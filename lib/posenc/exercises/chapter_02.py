@@ -56,7 +56,7 @@ def _largest(difference: Callable[[Tensor], Tensor], x: Tensor) -> Tensor:
 # 2.5. Lists in which groups differ in size, and in which it matters how often a symbol occurs.
 
 _LISTS = [
-    ([[0, 0, 1], [0, 1, 0], [1, 0, 0], [1, 1, 0], [2, 1, 0], [0, 1, 2]], [0, 0, 1, 1, 2, 0]),
+    ([[0, 0, 1], [0, 1, 0], [1, 0, 0], [1, 1, 0], [2, 1, 0], [0, 1, 2], [1, 1, 1]], [0, 0, 1, 1, 2, 0, 1]),
     ([[3, 1], [1, 3], [3, 1], [1, 1], [3, 3], [2, 3], [3, 2]], [1, 0, 1, 0, 2, 2, 1]),
     ([[0, 1, 1, 0], [1, 1, 0, 0], [0, 1, 1, 1], [1, 1, 1, 0], [0, 1, 0, 1]], [0, 0, 1, 1, 1]),
 ]
@@ -204,15 +204,19 @@ EXERCISES: list[Exercise] = [
         label="2.3",
         praise="You can now test any map for equivariance in a few lines.",
         reference=_largest_gap,
-        cases=[(_add_place, _draw(3, 2, seed=1)), (_add_first, _draw(4, 3, seed=2)), (_running_sum, _draw(4, 2, seed=3))],
+        cases=[
+            (_add_place, _draw(3, 2, seed=1)),
+            (_add_first, _draw(4, 3, seed=2)),
+            (_running_sum, _draw(4, 2, seed=3)),
+        ],
         mistakes=[
             Mistake(
                 "this tests invariance: it compares f(PX) with f(X), not with P f(X)",
                 lambda f, x: _largest(lambda order: f(x[order]) - f(x), x),
             ),
             Mistake(
-                "one side is in the inverse order: f(x[order]) belongs beside f(x)[order], or f(x[order])[order.argsort()] "
-                "beside f(x)",
+                "one side is in the inverse order: f(x[order]) belongs beside f(x)[order], "
+                "or f(x[order])[order.argsort()] beside f(x)",
                 lambda f, x: _largest(lambda order: f(x[order])[order] - f(x), x),
             ),
             Mistake(
@@ -228,7 +232,9 @@ EXERCISES: list[Exercise] = [
         tolerance=0.005,
         mistakes=[
             Mistake("that is guessing blindly: the model does see which tokens there are", 0.5),
-            Mistake("that holds for the six mixed sequences; two of the eight hold one symbol only, and are certain", 2 / 3),
+            Mistake(
+                "that holds for the six mixed sequences; two of the eight hold one symbol only, and are certain", 2 / 3
+            ),
             Mistake("that would need the order: in a mixed sequence the first token is not known for certain", 1.0),
             Mistake(
                 "the sequences are equally likely, not the four multisets: three sequences share each mixed one", 5 / 6
@@ -282,7 +288,8 @@ EXERCISES: list[Exercise] = [
         mistakes=[
             Mistake("is the identity, which every bias survives; look for another order", [0, 1, 2, 3, 4, 5]),
             Mistake(
-                "is seen: places 0 and 2 are 2 apart on the ring, but they receive the tokens 1 and 2, which were 1 apart",
+                "is seen: places 0 and 2 are 2 apart on the ring, but they receive the tokens 1 and 2, "
+                "which were 1 apart",
                 [1, 0, 2, 3, 4, 5],
             ),
             Mistake("should be an order: a list that holds each of 0, 1, …, 5 once", [1, 2, 3, 4, 5, 6]),
@@ -325,8 +332,13 @@ EXERCISES: list[Exercise] = [
                 "were (T, B, D)",
                 lambda x, table: x + table[: x.shape[0], None],
             ),
-            Mistake("the first code went to every token; token t gets row t of the table", lambda x, table: x + table[0]),
-            Mistake("the codes start at row 1 of the table; token 0 gets row 0", lambda x, table: x + table[1 : x.shape[1] + 1]),
+            Mistake(
+                "the first code went to every token; token t gets row t of the table", lambda x, table: x + table[0]
+            ),
+            Mistake(
+                "the codes start at row 1 of the table; token 0 gets row 0",
+                lambda x, table: x + table[1 : x.shape[1] + 1],
+            ),
             Mistake("these are the codes alone, without the tokens", lambda x, table: table[: x.shape[1]].expand_as(x)),
         ],
     ),
