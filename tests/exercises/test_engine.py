@@ -392,6 +392,12 @@ def test_writing_into_the_input_is_told():
     assert torch.equal(SOFTMAX.cases[0][0], tensor(3, 5))
 
 
+def test_nan_in_the_input_is_no_change_of_it():
+    exercise = Function("9.9", "p", torch.nan_to_num, cases=[(torch.tensor([1.0, math.nan]),)])
+    right(exercise, lambda x: np.nan_to_num(np.asarray(x)))
+    wrong(exercise, lambda x: x.nan_to_num_() if isinstance(x, torch.Tensor) else np.nan_to_num(x, copy=False), "in place")
+
+
 def test_results_number_as_asked():
     weights, outputs = ATTEND.reference(*ATTEND.cases[0])
     wrong(ATTEND, lambda q, k, v: outputs, "should be 2 results, not an array of float32")
@@ -479,6 +485,8 @@ def test_right_numbers_in_every_form(answer):
         ("", "not the text ''"),
         pytest.param("0.3" * 1000, "not the text", id="long"),
         (1 / 3 + 0j, "not a complex"),
+        ([[0.9]], "is not the right value"),
+        (torch.tensor([3.0]), "not the number of keys"),
         ([1 / 3, 1 / 3], "has shape (2,), expected ()"),
         ([], "has shape (0,), expected ()"),
         ({}, "should be a number, not a dict"),
@@ -803,12 +811,14 @@ def test_an_interrupt_is_the_readers_own():
 
 def test_addresses_do_not_reach_the_line():
     wrong(SOFTMAX, raising(ValueError(f"bad {object()}")), "ValueError: bad <object object>")
+    wrong(SOFTMAX, raising(Unspeakable()), "your function raised Unspeakable")
     wrong(Open("9.9", "p", lambda answer: f"not {answer!r}"), object(), "not <object object>")
 
 
 def test_long_messages_are_cut():
     line = judge(Open("9.9", "p", lambda answer: "long " * 1000), 1)
     assert len(line) == 600 and line.endswith("…")
+    wrong(THIRD, "x" * 100, f"not the text '{'x' * 30}'")
     line = judge(SOFTMAX, raising(ValueError("y" * 1000)))
     assert line.endswith("y" * 160) and not line.endswith("y" * 161)
 
@@ -892,7 +902,7 @@ def test_as_array():
     assert as_array(range(3)).tolist() == [0, 1, 2]
     assert as_array(Fraction(1, 4)) == 0.25
     assert as_array(2**64).dtype.kind in "uf"
-    for nothing in (None, ..., "1", b"1", 1j, {}, set(), object(), [None], [[1], [1, 2]], ["1"], np.array(["1"]), np.array([None]), np.array([True, None], dtype=object)):
+    for nothing in (None, ..., "1", b"1", 1j, {}, set(), object(), [None], [[1], [1, 2]], ["1"], np.array(["1"]), np.array([None]), np.array([True, 0.5], dtype=object)):
         assert as_array(nothing) is None
 
 
@@ -913,7 +923,10 @@ def test_any_entry_that_is_off_is_found(values, place, gap):
     assert f"differs at [{place % len(values)}]" in difference(answer, values)
 
 
+@pytest.mark.filterwarnings("error")
 def test_nan_agrees_with_nan_alone():
+    assert difference([-math.inf, 1.0], [-math.inf, 2.0]) == "differs at [1]: 1, expected 2"
+    assert difference([math.nan, 0.5], [-math.inf, 0.0]) == "differs at [0]: nan, expected -inf"
     assert difference([math.nan, 1.0], [math.nan, 1.0]) is None
     assert difference([0.0, 1.0], [math.nan, 1.0]) == "differs at [0]: 0, expected nan"
     assert difference([math.nan, 1.0], [0.0, 1.0]) == "contains NaN or infinity"
