@@ -33,6 +33,7 @@ SOFTMAX = Function(
     cases=[
         (torch.tensor([[1.0, 2.0, 0.5], [3.0, 4.0, -1.0]]),),
         (torch.tensor([[1000.0, 1001.0], [-1000.0, -1000.0], [0.0, 3.0]]),),
+        (torch.tensor([[1000.0, -1000.0], [-2.0, 0.5]]),),
         *((part,) for part in _numbers(11, (4, 3), (2, 5))),
     ],
     mistakes=[
@@ -50,6 +51,9 @@ SOFTMAX = Function(
         Mistake("one maximum for the whole array is not enough: a row far below it underflows to 0/0. "
                 "Subtract each row's own largest score (keepdims=True)",
                 lambda scores: _softmax_from(scores, scores.max())),
+        Mistake("right while the scores of a row are close, but a row from -1000 to 1000 gives NaN: "
+                "an exponent is still large. Subtract each row's largest score, and none is positive",
+                lambda scores: _softmax_from(scores, scores.amin(dim=-1, keepdim=True))),
         Mistake("these are the logarithms of the shares; take the exponential",
                 lambda scores: scores.log_softmax(dim=-1)),
     ],
@@ -260,6 +264,8 @@ CAUSAL = Function(
                 lambda q, k, v: torch.cat([torch.full_like(v[:1], math.nan), _strict(q, k, v)[1:]])),
         Mistake("each token sees itself and the future; it should see itself and the past",
                 _causal_with(lambda n: causal_mask(n).T)),
+        Mistake("each token sees one token of the future: a slice up to and including t ends at t + 1",
+                _causal_with(lambda n: torch.ones(n, n, dtype=torch.bool).tril(1))),
         Mistake("every token sees every other: this is attention without a mask",
                 lambda q, k, v: scaled_dot_product_attention(q, k, v)[0]),
         Mistake("the scores are not divided by the square root of d_k", _causal_unscaled),

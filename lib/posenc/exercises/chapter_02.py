@@ -53,12 +53,14 @@ def _largest(difference: Callable[[Tensor], Tensor], x: Tensor) -> Tensor:
     return torch.stack([difference(order).abs().max() for order in all_orders(len(x))]).max()
 
 
-# 2.5. Lists in which groups differ in size, and in which it matters how often a symbol occurs.
+# 2.5. Lists in which groups differ in size, in which it matters how often a symbol occurs, and in which two
+# groups have one product.
 
 _LISTS = [
     ([[0, 0, 1], [0, 1, 0], [1, 0, 0], [1, 1, 0], [2, 1, 0], [0, 1, 2], [1, 1, 1]], [0, 0, 1, 1, 2, 0, 1]),
     ([[3, 1], [1, 3], [3, 1], [1, 1], [3, 3], [2, 3], [3, 2]], [1, 0, 1, 0, 2, 2, 1]),
     ([[0, 1, 1, 0], [1, 1, 0, 0], [0, 1, 1, 1], [1, 1, 1, 0], [0, 1, 0, 1]], [0, 0, 1, 1, 1]),
+    ([[1, 6], [6, 1], [6, 1], [2, 3], [3, 2]], [0, 0, 1, 2, 2]),
 ]
 
 
