@@ -9,9 +9,12 @@ import contextlib
 import io
 import re
 import symtable
+from collections.abc import Iterator
 from dataclasses import dataclass, field
 
+import matplotlib
 import notebook_files
+import torch
 
 CARD = re.compile(r"^> \*\*Exercise (\d+\.\d+) · (.+?)\*\* \((\d+) min, ([●○]{3})\)$", re.MULTILINE)
 FOLDED = re.compile(r"(?s)<details>\s*<summary>([^<]*)</summary>\n(.*?)</details>")
@@ -76,6 +79,17 @@ def all_cards() -> dict[str, Card]:
     return {card.label: card for path in notebook_files.paths() for card in cards(notebook_files.read(path))}
 
 
+@contextlib.contextmanager
+def settings_kept() -> Iterator[None]:
+    """What a chapter sets for its own kernel (default dtype, look of figures) ends with the block."""
+    dtype = torch.get_default_dtype()
+    with matplotlib.rc_context(), torch.random.fork_rng(devices=[]):
+        try:
+            yield
+        finally:
+            torch.set_default_dtype(dtype)
+
+
 def run_solution(card: Card) -> str:
     """What ``check`` prints when the reader puts the solution in the stub's place.
 
@@ -83,11 +97,12 @@ def run_solution(card: Card) -> str:
     """
     code = f"{card.solution_code}\n{card.check_line}"
     namespace, printed = {}, io.StringIO()
-    for source in [*needed_cells(card.before, code), card.solution_code]:
-        with contextlib.redirect_stdout(io.StringIO()):
-            exec(compile(source, f"exercise {card.label}", "exec"), namespace)
-    with contextlib.redirect_stdout(printed):
-        exec(compile(card.check_line, f"exercise {card.label}", "exec"), namespace)
+    with settings_kept():
+        for source in [*needed_cells(card.before, code), card.solution_code]:
+            with contextlib.redirect_stdout(io.StringIO()):
+                exec(compile(source, f"exercise {card.label}", "exec"), namespace)
+        with contextlib.redirect_stdout(printed):
+            exec(compile(card.check_line, f"exercise {card.label}", "exec"), namespace)
     return printed.getvalue()
 
 

@@ -74,6 +74,15 @@ def test_the_solution_in_place_of_the_stub_is_right(card):
     assert harness.run_solution(card) == squeezed(f"✓ {card.label} {exercise.praise}") + "\n"
 
 
+def test_a_chapters_settings_do_not_outlive_its_solution():
+    before = torch.get_default_dtype(), torch.random.get_rng_state()
+    with harness.settings_kept():
+        torch.set_default_dtype(torch.float64)
+        torch.manual_seed(1)
+    assert torch.get_default_dtype() == before[0]
+    assert torch.equal(torch.random.get_rng_state(), before[1])
+
+
 # Right answers
 
 
