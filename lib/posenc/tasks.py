@@ -47,15 +47,10 @@ class Task(Protocol):
         ...
 
 
-@dataclass(frozen=True)
-class Reversal:
-    """Say the sequence backwards: token t answers with the symbol at ``T - 1 - t``. Symbols are uniform."""
+class _AnswersAreSymbols:
+    """What tasks share whose classes are the symbols themselves, `symbols` of them."""
 
-    symbols: int = 10
-    read_out: str = field(default="token", init=False)
-
-    def __post_init__(self) -> None:
-        checked_count("symbols", self.symbols, 1)
+    symbols: int
 
     @property
     def vocab_size(self) -> int:
@@ -64,6 +59,17 @@ class Reversal:
     @property
     def num_classes(self) -> int:
         return self.symbols
+
+
+@dataclass(frozen=True)
+class Reversal(_AnswersAreSymbols):
+    """Say the sequence backwards: token t answers with the symbol at ``T - 1 - t``. Symbols are uniform."""
+
+    symbols: int = 10
+    read_out: str = field(default="token", init=False)
+
+    def __post_init__(self) -> None:
+        checked_count("symbols", self.symbols, 1)
 
     def sample(self, batch: int, length: int, generator: torch.Generator) -> tuple[Tensor, Tensor]:
         """Tokens (B, T) and their mirror image (B, T). ValueError if a size is too small."""
@@ -76,7 +82,7 @@ class Reversal:
 
 
 @dataclass(frozen=True)
-class TokenBack:
+class TokenBack(_AnswersAreSymbols):
     """Name the symbol `lag` places back. The first `lag` tokens have no answer. Symbols are uniform."""
 
     lag: int = 3
@@ -86,14 +92,6 @@ class TokenBack:
     def __post_init__(self) -> None:
         checked_count("lag", self.lag, 1)
         checked_count("symbols", self.symbols, 1)
-
-    @property
-    def vocab_size(self) -> int:
-        return self.symbols
-
-    @property
-    def num_classes(self) -> int:
-        return self.symbols
 
     def sample(self, batch: int, length: int, generator: torch.Generator) -> tuple[Tensor, Tensor]:
         """Tokens (B, T) and targets (B, T). ValueError if a size is too small; T must be above `lag`."""
@@ -114,7 +112,7 @@ class TokenBack:
 
 
 @dataclass(frozen=True)
-class FirstToken:
+class FirstToken(_AnswersAreSymbols):
     """Name the first symbol of the sequence, from the pooled tokens or at the last one. Symbols are uniform."""
 
     symbols: int = 8
@@ -124,14 +122,6 @@ class FirstToken:
         checked_count("symbols", self.symbols, 1)
         if self.read_out not in ("pooled", "last"):
             raise ValueError(f"read_out must be 'pooled' or 'last', not {self.read_out!r}")
-
-    @property
-    def vocab_size(self) -> int:
-        return self.symbols
-
-    @property
-    def num_classes(self) -> int:
-        return self.symbols
 
     def sample(self, batch: int, length: int, generator: torch.Generator) -> tuple[Tensor, Tensor]:
         """Tokens (B, T) and their first symbols (B,). ValueError if a size is too small."""
@@ -217,7 +207,7 @@ class RunningParity:
 
 
 @dataclass(frozen=True)
-class Majority:
+class Majority(_AnswersAreSymbols):
     """Name the commonest symbol, the smallest of them in a tie. A question about the set: order is no help.
 
     Symbols are uniform; the answer is read from the pooled tokens.
@@ -228,14 +218,6 @@ class Majority:
 
     def __post_init__(self) -> None:
         checked_count("symbols", self.symbols, 1)
-
-    @property
-    def vocab_size(self) -> int:
-        return self.symbols
-
-    @property
-    def num_classes(self) -> int:
-        return self.symbols
 
     def sample(self, batch: int, length: int, generator: torch.Generator) -> tuple[Tensor, Tensor]:
         """Tokens (B, T) and their commonest symbols (B,). ValueError if a size is too small."""
