@@ -6,7 +6,9 @@ A notebook is written only when it ran as a reader's would have to: no cell fail
 """
 
 import argparse
+import base64
 import concurrent.futures
+import io
 import os
 import pathlib
 import re
@@ -18,6 +20,7 @@ import nbformat
 import notebook_files
 from nbclient import NotebookClient
 from nbclient.exceptions import CellExecutionError
+from PIL import Image
 
 KEPT_CELL_METADATA = {"tags", "mystnb", "cellView"}
 METADATA = {
@@ -68,7 +71,18 @@ def execute(notebook: nbformat.NotebookNode, folder: pathlib.Path, timeout: int 
         for output in cell.get("outputs", []):
             if output.output_type == "stream" and output.name == "stderr":
                 raise NotebookFailed(f"cell {number} wrote to stderr:\n{output.text}")
+            if "image/png" in output.get("data", {}):
+                output.data["image/png"] = lighter(output.data["image/png"])
     return normalise(notebook)
+
+
+def lighter(png: str) -> str:
+    """The base64 picture with a palette of 256 colours: the same to the eye, and half as heavy or less."""
+    picture, written = Image.open(io.BytesIO(base64.b64decode(png))), io.BytesIO()
+    resolution = {"dpi": picture.info["dpi"]} if "dpi" in picture.info else {}
+    palette = picture.convert("RGB").quantize(256, dither=Image.Dither.NONE)
+    palette.save(written, "png", optimize=True, **resolution)
+    return base64.b64encode(written.getvalue()).decode()
 
 
 def normalise(notebook: nbformat.NotebookNode) -> nbformat.NotebookNode:

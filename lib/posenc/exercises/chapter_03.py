@@ -220,6 +220,14 @@ EXERCISES = [
                 lambda codes, k: _range((codes[k:].norm(dim=-1) - codes[:-k].norm(dim=-1)).abs()),
             ),
             Mistake(
+                "the norm runs down the positions: take it along the last axis, one distance for each pair of codes",
+                lambda codes, k: _range((codes[k:] - codes[:-k]).norm(dim=0)),
+            ),
+            Mistake(
+                "this is the RMS of the differences: the Euclidean distance adds the squares, without dividing by d",
+                lambda codes, k: _range(_distances(codes, k) / codes.shape[-1] ** 0.5),
+            ),
+            Mistake(
                 "the sign is turned around: largest minus smallest is never negative",
                 lambda codes, k: -unevenness(codes, k),
             ),
@@ -262,6 +270,14 @@ EXERCISES = [
             Mistake(
                 "divides by the mean square: take its root",
                 lambda table, target: table * (target / table.square().mean()),
+            ),
+            Mistake(
+                "divides by the mean of the absolute values: RMS is the root of the mean of the squares",
+                lambda table, target: table * (target / table.abs().mean()),
+            ),
+            Mistake(
+                "the factor is upside down: the target over the present RMS",
+                lambda table, target: table * (table.square().mean().sqrt() / target),
             ),
             Mistake(
                 "multiplies by the target without dividing by the present RMS",

@@ -77,6 +77,10 @@ def turned(angle: Tensor) -> Tensor:
     return in_blocks(angle.cos(), angle.sin(), -angle.sin(), angle.cos())
 
 
+def without_the_minus(angle: Tensor) -> Tensor:
+    return in_blocks(angle.cos(), angle.sin(), angle.sin(), angle.cos())
+
+
 def shift(d_model: int, k: int) -> Tensor:
     return turned(k * frequencies(d_model))
 
@@ -192,6 +196,14 @@ EXERCISES = [
                 table_without_the_two,
             ),
             Mistake(
+                "the exponent has lost its minus sign: the frequencies must fall from 1, not rise.",
+                lambda n, d, base: table(n, d, 1 / base),
+            ),
+            Mistake(
+                "the exponential needs the natural logarithm of the base; this is the logarithm to base 10.",
+                lambda n, d, base: table(n, d, math.exp(math.log10(base))),
+            ),
+            Mistake(
                 "right values, other layout: this is the interleaved table. The card asks for all sines first.",
                 lambda n, d, base: table(n, d, base)[:, side_by_side(d)],
             ),
@@ -240,6 +252,7 @@ EXERCISES = [
                 2 * math.pi * 10000 ** (63 / 64),
             ),
             Mistake("the exponent of pair i is 2i/64; the 2 is missing.", 2 * math.pi * 10000 ** (31 / 64)),
+            Mistake("that is the longest wave at D = 32; the question is for D = 64.", 2 * math.pi * 10000 ** (30 / 32)),
         ],
     ),
     Function(
@@ -261,6 +274,10 @@ EXERCISES = [
             Mistake(
                 "every pair is turned by the angle k; pair i turns by k times its own frequency.",
                 lambda d, k: turned(torch.full((d // 2,), float(k), dtype=torch.float64)),
+            ),
+            Mistake(
+                "a minus is missing: one of the two blocks of sines has it, the one that makes cosines.",
+                lambda d, k: without_the_minus(k * frequencies(d)),
             ),
             Mistake("this shifts by one position whatever k is.", lambda d, k: shift(d, 1)),
             Mistake("this takes no account of the sign of k.", lambda d, k: shift(d, abs(k))),
@@ -304,6 +321,15 @@ EXERCISES = [
                 "each frequency is there twice, with both signs: a rotation has the eigenvalues exp(iω) and exp(-iω)."
                 " Keep the positive half.",
                 lambda codes: eigen_angles(codes),
+            ),
+            Mistake(
+                "each frequency is there twice, since the sign was taken off: keep one of every two.",
+                lambda codes: eigen_angles(codes).abs().sort().values,
+            ),
+            Mistake(
+                "the sign was taken off before the halving, so the slow frequencies are there twice and the fast ones"
+                " are missing: keep the positive angles.",
+                lambda codes: eigen_angles(codes).abs().sort().values[: codes.shape[1] // 2],
             ),
             Mistake(
                 "these are the cosines of the frequencies, the real parts of the eigenvalues; take their angles.",
