@@ -39,27 +39,25 @@ FAILING = {
 }
 
 
-def nbval(folder: pathlib.Path) -> tuple[int, set[str]]:
-    """Run the notebooks in a folder with the options of `make test`: the exit code, and which cells failed."""
+def nbval(folder: pathlib.Path) -> tuple[int, set[str], set[str]]:
+    """Run the notebooks in a folder with the options of `make test`: the exit code, which cells passed, which failed."""
     report = folder / "report.xml"
     options = ["--nbval", "-n", "2", "--dist", "loadscope", "-p", "no:cacheprovider", f"--junitxml={report}"]
     outcome = run(sys.executable, "-m", "pytest", *options, folder, cwd=folder)
-    cases = ElementTree.parse(report).iter("testcase")
-    bad = {f"{case.get('classname')}::{case.get('name')}" for case in cases if case.find("failure") is not None}
-    return outcome.returncode, bad
+    cells = {True: set(), False: set()}
+    for case in ElementTree.parse(report).iter("testcase"):
+        cells[len(case) == 0].add(f"{case.get('classname')}::{case.get('name')}")
+    return outcome.returncode, cells[True], cells[False]
 
 
-def test_a_sound_notebook_passes(tmp_path):
+def test_failing_notebooks_fail_the_run_and_a_sound_one_passes(tmp_path):
     stored(tmp_path / "sound.ipynb", ("x = 2", ""), ("print(x)", "2\n"))
-    assert nbval(tmp_path) == (0, set())
-
-
-def test_failing_notebooks_fail_the_run(tmp_path):
     for name, cell in FAILING.items():
         stored(tmp_path / f"{name}.ipynb", ("x = 2", ""), cell)
-    code, bad = nbval(tmp_path)
+    code, passed, failed = nbval(tmp_path)
     assert code == 1
-    assert bad == {f"{name}.ipynb::Cell 1" for name in FAILING}
+    assert failed == {f"{name}.ipynb::Cell 1" for name in FAILING}
+    assert passed == {f"{name}.ipynb::Cell 0" for name in FAILING} | {"sound.ipynb::Cell 0", "sound.ipynb::Cell 1"}
 
 
 @pytest.mark.parametrize("code", ["1/0", "import warnings\nwarnings.warn('careful')"], ids=["raises", "warns"])
