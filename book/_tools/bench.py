@@ -46,7 +46,7 @@ def main() -> None:
     for path in notebook_files.paths():
         print(f"{seconds(path):8.1f}  {path.name}", flush=True)
     print("pages, in kB compressed: all, of which HTML")
-    for page in sorted(HTML.rglob("*.html")):
+    for page in sorted(page for page in HTML.rglob("*.html") if "_static" not in page.parts):
         html = compressed(page)
         total = html + sum(compressed(path) for path in named_files(page))
         print(f"{total / 1000:8.1f}  {html / 1000:8.1f}  {page.relative_to(HTML)}")
