@@ -172,7 +172,8 @@ class LearnedEncoding(nn.Module):
 
     Notes
     -----
-    A batch of length T gives gradient to rows 0 to T - 1 alone; the others keep what they started with.
+    A batch of length T gives gradient to rows 0 to T - 1 alone. The others are not trained; an optimiser's
+    weight decay, if there is any, still shrinks them.
     Source: Gehring et al. (2017), section 3.1; Vaswani et al. (2017), Table 3, row E.
     """
 
