@@ -187,9 +187,7 @@ class LearnedEncoding(nn.Module):
 
     def forward(self, x: Tensor) -> Tensor:
         """(B, T, D) to (B, T, D), same dtype. ValueError if `x` is not that wide or T is over `max_length`."""
-        _check_tokens(x, self.d_model)
-        _check_long_enough(x.shape[1], self.max_length)
-        return x + self.table[: x.shape[1]].to(x.dtype)
+        return _add_rows(x, self.table)
 
     def extra_repr(self) -> str:
         return f"{self.max_length}, {self.d_model}"
@@ -223,9 +221,7 @@ class FixedCodes(nn.Module):
 
     def forward(self, x: Tensor) -> Tensor:
         """(B, T, D) to (B, T, D), same dtype. ValueError if `x` is not that wide or has more tokens than codes."""
-        _check_tokens(x, self.d_model)
-        _check_long_enough(x.shape[1], self.max_length)
-        return x + self.codes[: x.shape[1]].to(x.dtype)
+        return _add_rows(x, self.codes)
 
     def extra_repr(self) -> str:
         return f"{self.max_length}, {self.d_model}"
@@ -485,9 +481,14 @@ def _check_tokens(x: Tensor, d_model: int) -> None:
         raise ValueError(f"x must be a floating tensor (B, T, {d_model}), not {described(x)}")
 
 
-def _check_long_enough(length: int, max_length: int) -> None:
+def _add_rows(x: Tensor, table: Tensor) -> Tensor:
+    """Row t of a table (max_length, D) added to token t of every sequence of `x` (B, T, D)."""
+    max_length, d_model = table.shape
+    _check_tokens(x, d_model)
+    length = x.shape[1]
     if length > max_length:
         raise ValueError(
             f"the sequence has {length} tokens, but the table has max_length = {max_length} rows "
             f"(positions 0 to {max_length - 1})"
         )
+    return x + table[:length].to(x.dtype)
