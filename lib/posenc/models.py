@@ -61,13 +61,24 @@ class TransformerBlock(nn.Module):
         return x + self.feed_forward(self.feed_forward_norm(x))
 
 
+class NumberEmbedding(nn.Linear):
+    """Numbers (B, T) as tokens (B, T, D): each number times one trained vector, plus another."""
+
+    def __init__(self, d_model: int) -> None:
+        super().__init__(1, checked_count("d_model", d_model, 1))
+
+    def forward(self, numbers: Tensor) -> Tensor:
+        return super().forward(numbers[..., None])
+
+
 class Transformer(nn.Module):
     """Symbols in, scores for classes out: embedding, encoding, blocks, a last LayerNorm, a read-out.
 
     Parameters
     ----------
-    vocab_size : int
-        Symbols are 0 to ``vocab_size - 1``.
+    vocab_size : int or None
+        Symbols are 0 to ``vocab_size - 1``. None: the sequence is of real numbers, and `NumberEmbedding`
+        takes the place of the table.
     num_classes : int
     d_model, num_heads, num_layers : int
         Width of the tokens, heads in a block, blocks.
@@ -104,7 +115,7 @@ class Transformer(nn.Module):
 
     def __init__(
         self,
-        vocab_size: int,
+        vocab_size: int | None,
         num_classes: int,
         d_model: int = 32,
         num_heads: int = 1,
@@ -120,12 +131,12 @@ class Transformer(nn.Module):
         super().__init__()
         if read_out not in READ_OUTS:
             raise ValueError(f"read_out must be one of {', '.join(map(repr, READ_OUTS))}, not {read_out!r}")
-        self.vocab_size = checked_count("vocab_size", vocab_size, 1)
+        self.vocab_size = vocab_size
         self.d_model = checked_count("d_model", d_model, 1)
         self.causal = causal
         self.read_out = read_out
         self.scale_embedding = scale_embedding
-        self.embedding = nn.Embedding(vocab_size, d_model)
+        self.embedding = _make_embedding(vocab_size, d_model)
         self.blocks = nn.ModuleList(
             TransformerBlock(d_model, num_heads, expansion=expansion) for _ in range(checked_count("num_layers", num_layers, 1))
         )
@@ -140,7 +151,7 @@ class Transformer(nn.Module):
 
         Parameters
         ----------
-        tokens : integer Tensor, shape (B, T)
+        tokens : integer Tensor, shape (B, T); floating if `vocab_size` is None
         key_mask : boolean Tensor, shape (B, T), optional
             True for a real symbol, False for padding. Padding is not attended to and not read.
 
@@ -152,8 +163,9 @@ class Transformer(nn.Module):
         Raises
         ------
         ValueError
-            If `tokens` is not (B, T) integers from the vocabulary, `key_mask` is not boolean (B, T), there
-            are more tokens than positions, or a sequence has no real token to read from.
+            If `tokens` is not (B, T) integers from the vocabulary (or, without one, numbers), `key_mask` is
+            not boolean (B, T), there are more tokens than positions, or a sequence has no real token to
+            read from.
         """
         x = self._embed(tokens)
         mask = self._mask(tokens)
@@ -172,17 +184,33 @@ class Transformer(nn.Module):
         return maps
 
     def _embed(self, tokens: Tensor) -> Tensor:
-        if not isinstance(tokens, Tensor) or tokens.dim() != 2 or tokens.dtype not in (torch.int64, torch.int32):
-            raise ValueError(f"tokens must be an integer tensor (B, T), not {described(tokens)}")
-        if tokens.numel() and not 0 <= int(tokens.min()) <= int(tokens.max()) < self.vocab_size:
-            raise ValueError(
-                f"tokens must lie in 0..{self.vocab_size - 1}, not in {int(tokens.min())}..{int(tokens.max())}"
-            )
+        _check_sequences(tokens, self.vocab_size)
         x = self.embedding(tokens)
         return self.encoding(x * math.sqrt(self.d_model) if self.scale_embedding else x)
 
     def _mask(self, tokens: Tensor) -> Tensor | None:
         return causal_mask(tokens.shape[1], tokens.device) if self.causal else None
+
+
+def _make_embedding(vocab_size: int | None, d_model: int) -> nn.Module:
+    """From a batch of sequences (B, T) to tokens (B, T, D)."""
+    if vocab_size is None:
+        return NumberEmbedding(d_model)
+    return nn.Embedding(checked_count("vocab_size", vocab_size, 1), d_model)
+
+
+def _check_sequences(tokens: Tensor, vocab_size: int | None) -> None:
+    """ValueError unless `tokens` is (B, T): symbols of the vocabulary, or real numbers if there is none."""
+    if not isinstance(tokens, Tensor) or tokens.dim() != 2:
+        raise ValueError(f"tokens must be an integer tensor (B, T), not {described(tokens)}")
+    if vocab_size is None:
+        if not tokens.is_floating_point():
+            raise ValueError(f"without a vocabulary, tokens must be a floating tensor (B, T), not {described(tokens)}")
+        return
+    if tokens.dtype not in (torch.int64, torch.int32):
+        raise ValueError(f"tokens must be an integer tensor (B, T), not {described(tokens)}")
+    if tokens.numel() and not 0 <= int(tokens.min()) <= int(tokens.max()) < vocab_size:
+        raise ValueError(f"tokens must lie in 0..{vocab_size - 1}, not in {int(tokens.min())}..{int(tokens.max())}")
 
 
 def _make_encoding(encoding: str | Tensor | nn.Module, d_model: int, max_length: int | None) -> nn.Module:

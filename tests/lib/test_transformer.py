@@ -290,3 +290,20 @@ def test_block_has_as_many_numbers_as_its_parts():
     assert parameter_count(TransformerBlock(12, 3)) == attention + norms + feed_forward
     with pytest.raises(ValueError, match="expansion must be an integer of at least 1, not 0"):
         TransformerBlock(12, 3, expansion=0)
+
+
+def test_without_a_vocabulary_the_sequence_is_of_numbers():
+    numbers = torch.randn(2, 5, generator=torch.Generator().manual_seed(1))
+    model = Transformer(None, 1, d_model=6, encoding="none")
+    weight, bias = model.embedding.weight[:, 0], model.embedding.bias
+    torch.testing.assert_close(model.embedding(numbers)[1, 3], numbers[1, 3] * weight + bias)
+    assert model.vocab_size is None and model(numbers).shape == (2, 1)
+    torch.testing.assert_close(model(numbers.flip(1)), model(numbers), atol=1e-5, rtol=0)
+    for encoding in ENCODINGS:
+        assert Transformer(None, 1, d_model=6, encoding=encoding, max_length=5)(numbers).shape == (2, 1)
+
+
+@pytest.mark.parametrize("wrong", [torch.zeros(2, 5, dtype=torch.long), torch.zeros(2, 5, 1), [[0.0]]])
+def test_without_a_vocabulary_symbols_are_refused(wrong):
+    with pytest.raises(ValueError, match=r"tensor \(B, T\)"):
+        Transformer(None, 1, d_model=6)(wrong)
