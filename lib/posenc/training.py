@@ -1,7 +1,7 @@
 """Training and scoring, the same for every model and task of the book.
 
-What a run gives depends on the model, the task, its arguments and the number of threads, and on nothing
-else: examples come from a generator of their own, and the global one is left as it was.
+What a run gives depends on the model, the task and its arguments, and on nothing else: examples come from
+a generator of their own, the global one is left as it was, and a run uses one thread however many there are.
 """
 
 import sys
@@ -55,6 +55,21 @@ def seeded(seed: int) -> Iterator[None]:
     with torch.random.fork_rng(devices=[]):
         torch.manual_seed(seed)
         yield
+
+
+@contextmanager
+def one_thread() -> Iterator[None]:
+    """Inside the block torch computes in one thread; after it, in as many as before.
+
+    Models as small as the book's gain nothing from a second thread: the threads wait for each other, on a
+    busy machine for long. And sums taken in another order round otherwise, which training then magnifies.
+    """
+    threads = torch.get_num_threads()
+    torch.set_num_threads(1)
+    try:
+        yield
+    finally:
+        torch.set_num_threads(threads)
 
 
 def fit(
@@ -111,13 +126,13 @@ def fit(
     shortest, longest = _range_of(lengths)
     generator = _examples_from(seed, scoring=False)
     device = _device_of(model)
-    optimiser = torch.optim.AdamW(model.parameters(), lr=learning_rate, weight_decay=weight_decay)
+    optimiser = torch.optim.AdamW(model.parameters(), lr=learning_rate, weight_decay=weight_decay, fused=True)
     schedule = torch.optim.lr_scheduler.OneCycleLR(optimiser, max_lr=learning_rate, total_steps=steps + 1)
     losses = []
     was_training = model.training
     model.train()
     started = time.perf_counter()
-    with seeded(seed):
+    with seeded(seed), one_thread():
         for step in range(steps):
             length = int(torch.randint(shortest, longest + 1, (), generator=generator))
             tokens, targets = (t.to(device) for t in task.sample(batch, length, generator))
@@ -167,7 +182,7 @@ def score(model: nn.Module, tokens: Tensor, targets: Tensor) -> float:
     was_training = model.training
     model.eval()
     right = 0
-    with torch.no_grad():
+    with torch.no_grad(), one_thread():
         for some_tokens, some_targets in zip(tokens.split(_SCORING_BATCH), targets.split(_SCORING_BATCH)):
             scores = model(some_tokens.to(device))
             _check_answers(scores, some_targets)

@@ -42,6 +42,32 @@ def test_same_seed_same_run():
     assert all(torch.equal(a, b) for a, b in zip(runs[0][2].values(), runs[1][2].values()))
 
 
+def test_a_run_is_the_same_with_any_number_of_threads():
+    class Threads(Constant):
+        """Notes how many threads it was called with; and has a number to train."""
+
+        def __init__(self, per_token=True):
+            super().__init__([0.0, 1.0, 0.0, 0.0], per_token)
+            self.scores, self.seen = nn.Parameter(self.scores), set()
+
+        def forward(self, tokens):
+            self.seen.add(torch.get_num_threads())
+            return super().forward(tokens)
+
+    before = torch.get_num_threads()
+    torch.set_num_threads(2)
+    try:
+        net = Threads()
+        fit(net, Reversal(4), 2, 0, lengths=6, batch=4)
+        accuracy(net, Reversal(4), 6, examples=8)
+        with pytest.raises(ValueError, match="per sequence|one a sequence"):
+            fit(Threads(per_token=False), Reversal(4), 2, 0, lengths=6, batch=4)
+        assert net.seen == {1}
+        assert torch.get_num_threads() == 2
+    finally:
+        torch.set_num_threads(before)
+
+
 def test_seed_changes_the_examples():
     losses = [fit(model(Reversal(4)), Reversal(4), 3, seed, lengths=6, batch=8).losses for seed in (0, 1)]
     assert losses[0] != losses[1]
