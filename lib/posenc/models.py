@@ -1,6 +1,7 @@
-"""The Transformer of the book: attention, and after it the small network that every token passes alone."""
+"""The models of the book: symbols in, scores for classes out, by attention or by recurrence."""
 
 import math
+from collections.abc import Callable
 
 import torch
 from torch import Tensor, nn
@@ -8,12 +9,16 @@ from torch import Tensor, nn
 from posenc._checks import check_tokens, checked_count, described
 from posenc.attention import MultiHeadAttention, Position, causal_mask
 from posenc.encodings import Alibi, FixedCodes, LearnedEncoding, RelativeBias, Rotary, SinusoidalEncoding
+from posenc.recurrent import GRU, LSTM, ElmanRNN
 
 ENCODINGS = ("none", "sinusoidal", "learned", "rotary", "alibi", "relative")
 """The encodings that `Transformer` knows by name."""
 
 READ_OUTS = ("pooled", "last", "token")
 """Where an answer is read: the mean over the tokens, the last token, or every token for itself."""
+
+CELLS = {"elman": ElmanRNN, "lstm": LSTM, "gru": GRU}
+"""The recurrent layers that `RecurrentModel` knows by name."""
 
 
 class TransformerBlock(nn.Module):
@@ -129,8 +134,7 @@ class Transformer(nn.Module):
         expansion: int = 4,
     ) -> None:
         super().__init__()
-        if read_out not in READ_OUTS:
-            raise ValueError(f"read_out must be one of {', '.join(map(repr, READ_OUTS))}, not {read_out!r}")
+        _check_read_out(read_out)
         self.vocab_size = vocab_size
         self.d_model = checked_count("d_model", d_model, 1)
         self.causal = causal
@@ -211,6 +215,143 @@ def _check_sequences(tokens: Tensor, vocab_size: int | None) -> None:
         raise ValueError(f"tokens must be an integer tensor (B, T), not {described(tokens)}")
     if tokens.numel() and not 0 <= int(tokens.min()) <= int(tokens.max()) < vocab_size:
         raise ValueError(f"tokens must lie in 0..{vocab_size - 1}, not in {int(tokens.min())}..{int(tokens.max())}")
+
+
+class RecurrentModel(nn.Module):
+    """Symbols in, scores for classes out: embedding, recurrent layers, a read-out. No positions.
+
+    Parameters
+    ----------
+    vocab_size : int or None
+        As in `Transformer`: None for sequences of real numbers.
+    num_classes : int
+    d_model : int
+        Width of the embedding.
+    hidden : int, optional
+        Width of the states; `d_model` if not given. See `matching_width` for a fair one.
+    cell : "elman", "lstm" or "gru"
+    num_layers : int
+        Each layer reads the outputs of the one below.
+    read_out : "pooled", "last" or "token"
+        As in `Transformer`. "last" is the final state of the top layer.
+    forget_bias : float, optional
+        Where the LSTM's forget gates start, see `posenc.recurrent.LSTM`. Other cells have none.
+
+    Raises
+    ------
+    ValueError
+        If a name is unknown (the message lists the known ones), a number is out of range, or
+        `forget_bias` is given for another cell.
+    """
+
+    def __init__(
+        self,
+        vocab_size: int | None,
+        num_classes: int,
+        d_model: int = 32,
+        hidden: int | None = None,
+        cell: str = "elman",
+        num_layers: int = 1,
+        read_out: str = "pooled",
+        forget_bias: float | None = None,
+    ) -> None:
+        super().__init__()
+        _check_read_out(read_out)
+        if cell not in CELLS:
+            raise ValueError(f"unknown cell {cell!r}; known are {', '.join(CELLS)}")
+        if forget_bias is not None and cell != "lstm":
+            raise ValueError(f"forget_bias is for the lstm; a cell {cell!r} has no forget gate")
+        self.vocab_size = vocab_size
+        self.d_model = checked_count("d_model", d_model, 1)
+        self.hidden = self.d_model if hidden is None else checked_count("hidden", hidden, 1)
+        self.read_out = read_out
+        options = {} if forget_bias is None else {"forget_bias": forget_bias}
+        self.embedding = _make_embedding(vocab_size, d_model)
+        self.layers = nn.ModuleList(
+            CELLS[cell](self.hidden if below else self.d_model, self.hidden, **options)
+            for below in range(checked_count("num_layers", num_layers, 1))
+        )
+        self.head = nn.Linear(self.hidden, checked_count("num_classes", num_classes, 1))
+
+    def forward(self, tokens: Tensor, key_mask: Tensor | None = None) -> Tensor:
+        """Score the classes.
+
+        Parameters
+        ----------
+        tokens : integer Tensor, shape (B, T); floating if `vocab_size` is None
+        key_mask : boolean Tensor, shape (B, T), optional
+            True for a real symbol, False for padding, which must come after all real symbols.
+
+        Returns
+        -------
+        Tensor, shape (B, num_classes), or (B, T, num_classes) if the read-out is "token"
+            Unnormalised: their softmax are the probabilities.
+
+        Raises
+        ------
+        ValueError
+            If `tokens` is not (B, T) of the right kind, `key_mask` is not boolean (B, T) with
+            padding at the end alone, or a sequence has no real token to read from.
+        """
+        _check_sequences(tokens, self.vocab_size)
+        lengths = None if key_mask is None else _lengths(key_mask, tokens)
+        x = self.embedding(tokens)
+        for layer in self.layers:
+            x, _ = layer(x, lengths=lengths)
+        return self.head(_read(x, key_mask, self.read_out))
+
+
+def matching_width(model: nn.Module, make: Callable[[int], nn.Module]) -> int:
+    """The width at which `make` builds a model with as nearly as can be as many parameters as `model`.
+
+    Parameters
+    ----------
+    model : Module
+        What is to be matched, for instance a Transformer.
+    make : callable, int to Module
+        Builds the other model at a given width, such as
+        ``lambda hidden: RecurrentModel(10, 10, 32, hidden, "gru")``. More width must mean more parameters.
+
+    Returns
+    -------
+    int, at least 1
+
+    Notes
+    -----
+    The models are built without memory or random numbers, on torch's "meta" device.
+    """
+
+    def size(width: int) -> int:
+        with torch.device("meta"):
+            return _trained_numbers(make(width))
+
+    target, low, high = _trained_numbers(model), 1, 2
+    while size(high) < target:
+        low, high = high, 2 * high
+    while high - low > 1:
+        middle = (low + high) // 2
+        low, high = (middle, high) if size(middle) < target else (low, middle)
+    return min((low, high), key=lambda width: abs(size(width) - target))
+
+
+def _trained_numbers(model: nn.Module) -> int:
+    return sum(parameter.numel() for parameter in model.parameters() if parameter.requires_grad)
+
+
+def _check_read_out(read_out: str) -> None:
+    if read_out not in READ_OUTS:
+        raise ValueError(f"read_out must be one of {', '.join(map(repr, READ_OUTS))}, not {read_out!r}")
+
+
+def _lengths(key_mask: Tensor, tokens: Tensor) -> Tensor:
+    """How many symbols of each sequence are real, (B,), when padding comes last."""
+    if not isinstance(key_mask, Tensor) or key_mask.dtype != torch.bool or key_mask.shape != tokens.shape:
+        raise ValueError(
+            f"key_mask must be a boolean tensor (B, T) = {tuple(tokens.shape)}, not {described(key_mask)}"
+        )
+    if bool((~key_mask[:, :-1] & key_mask[:, 1:]).any()):
+        raise ValueError("key_mask must have its padding at the end: a recurrent model reads from the left")
+    return key_mask.sum(dim=1)
 
 
 def _make_encoding(encoding: str | Tensor | nn.Module, d_model: int, max_length: int | None) -> nn.Module:
