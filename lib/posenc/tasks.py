@@ -28,13 +28,14 @@ class Task(Protocol):
     Attributes
     ----------
     vocab_size, num_classes : int
+        If the sequences are of numbers, there is no vocabulary (None); if the answers are, one "class".
     read_out : str
         "token" if every token has a target, else where one answer a sequence is read, see
         `posenc.models.READ_OUTS`.
     """
 
     @property
-    def vocab_size(self) -> int: ...
+    def vocab_size(self) -> int | None: ...
 
     @property
     def num_classes(self) -> int: ...
@@ -43,7 +44,10 @@ class Task(Protocol):
     def read_out(self) -> str: ...
 
     def sample(self, batch: int, length: int, generator: torch.Generator) -> tuple[Tensor, Tensor]:
-        """Tokens (B, T) and targets (B, T) or (B,), both int64; `IGNORED` marks a token without target."""
+        """Tokens (B, T) and targets (B, T) or (B,): int64, or floating if they are numbers.
+
+        `IGNORED` marks a token without target, among classes.
+        """
         ...
 
 

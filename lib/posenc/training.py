@@ -27,7 +27,8 @@ class History:
     Attributes
     ----------
     losses : tuple of float
-        The mean cross-entropy of each batch before its step, in nats.
+        The mean cross-entropy of each batch before its step, in nats; or the mean squared error, if the
+        targets are numbers.
     seconds : float
         Wall time of the steps.
     parameters : int
@@ -89,8 +90,8 @@ def fit(
     Parameters
     ----------
     model : Module
-        From tokens `(B, T)` to scores `(B, classes)` or `(B, T, classes)`. Trained in place; build it
-        under `seeded` for a run that can be repeated.
+        From tokens `(B, T)` to scores `(B, classes)` or `(B, T, classes)`, of one class if the task's
+        targets are numbers. Trained in place; build it under `seeded` for a run that can be repeated.
     task : Task
         See `posenc.tasks`.
     steps : int, at least 1
@@ -117,7 +118,7 @@ def fit(
     ------
     ValueError
         If a number is out of range, or the model answers per token and the task asks per sequence, or
-        the other way round.
+        the other way round; or the targets are numbers, and the model gives more than one score for each.
     """
     for name, value, least in (("steps", steps, 1), ("seed", seed, 0), ("batch", batch, 1)):
         checked_count(name, value, least)
@@ -138,7 +139,7 @@ def fit(
             tokens, targets = (t.to(device) for t in task.sample(batch, length, generator))
             scores = model(tokens)
             _check_answers(scores, targets)
-            loss = F.cross_entropy(scores.flatten(0, -2), targets.flatten(), ignore_index=IGNORED)
+            loss = _loss(scores, targets)
             optimiser.zero_grad()
             loss.backward()
             optimiser.step()
@@ -227,6 +228,13 @@ def parameter_count(model: nn.Module) -> int:
     return sum(p.numel() for p in model.parameters() if p.requires_grad)
 
 
+def _loss(scores: Tensor, targets: Tensor) -> Tensor:
+    """Cross-entropy if the targets are classes, squared error if they are numbers."""
+    if targets.is_floating_point():
+        return F.mse_loss(scores[..., 0], targets)
+    return F.cross_entropy(scores.flatten(0, -2), targets.flatten(), ignore_index=IGNORED)
+
+
 def _range_of(lengths: int | tuple[int, int]) -> tuple[int, int]:
     ends = tuple(lengths) if isinstance(lengths, (tuple, list)) else (lengths, lengths)
     if len(ends) != 2:
@@ -251,3 +259,5 @@ def _check_answers(scores: Tensor, targets: Tensor) -> None:
             f"the model gives scores {tuple(scores.shape)}, but the task has targets {tuple(targets.shape)}: "
             f"one answer a token needs read_out 'token', one a sequence 'pooled' or 'last'"
         )
+    if targets.is_floating_point() and scores.shape[-1] != 1:
+        raise ValueError(f"the targets are numbers, so the model needs one score an answer, not {scores.shape[-1]}")

@@ -8,6 +8,7 @@ from hypothesis import strategies as st
 
 from posenc.models import Transformer
 from posenc.series import NextValue, fit_autoregression, sunspots
+from posenc.training import fit, seeded
 
 
 def wave(n=60):
@@ -131,3 +132,28 @@ def test_the_baselines_of_the_sunspots():
 def test_what_cannot_be_fitted_is_refused(series, order):
     with pytest.raises(ValueError):
         fit_autoregression(series, order)
+
+
+def test_training_on_numbers_reports_the_mean_squared_error_and_lowers_it():
+    task = NextValue(wave(), window=5, held_out=10)
+    with seeded(0):
+        model = Transformer(None, 1, d_model=8, encoding="sinusoidal", read_out="last")
+    windows, targets = task.sample(16, 5, _like_the_first_batch())
+    first = float((model(windows)[:, 0] - targets).square().mean())
+    history = fit(model, task, 60, 0, lengths=5, batch=16)
+    assert history.losses[0] == pytest.approx(first, rel=1e-4)
+    assert history.final_loss() < 0.5 * history.losses[0]
+
+
+def _like_the_first_batch():
+    generator = torch.Generator().manual_seed(0)
+    torch.randint(5, 6, (), generator=generator)  # the length
+    return generator
+
+
+def test_numbers_need_one_score_each():
+    task = NextValue(wave(), window=5, held_out=10)
+    with pytest.raises(ValueError, match="one score an answer, not 3"):
+        fit(Transformer(None, 3, d_model=4), task, 1, 0, lengths=5)
+    with pytest.raises(ValueError, match="read_out"):
+        fit(Transformer(None, 1, d_model=4, read_out="token"), task, 1, 0, lengths=5)
