@@ -7,8 +7,10 @@ from transformers.models.gptj.modeling_gptj import apply_rotary_pos_emb as turne
 from transformers.models.gptj.modeling_gptj import create_sinusoidal_positions
 from transformers.models.llama.modeling_llama import apply_rotary_pos_emb as turned_by_llama
 from transformers.models.marian.modeling_marian import MarianSinusoidalPositionalEmbedding
+from transformers.models.t5.configuration_t5 import T5Config
+from transformers.models.t5.modeling_t5 import T5Attention
 
-from posenc.encodings import alibi_bias, apply_rotary, frequencies, sinusoidal_encoding
+from posenc.encodings import RelativeBias, alibi_bias, apply_rotary, frequencies, sinusoidal_encoding
 
 
 def close(ours, theirs, atol):
@@ -50,3 +52,14 @@ def test_alibi_as_bloom_has_it(num_heads):
     theirs = build_alibi_tensor(torch.ones(1, 5, dtype=torch.long), num_heads, torch.float32)  # one row, by key
     ours = alibi_bias(num_heads, 5)[:, -1:]
     close(ours - ours[..., :1], theirs - theirs[..., :1], atol=1e-6)
+
+
+@pytest.mark.parametrize(("queries", "keys"), [(8, 8), (3, 6), (1, 8)])
+def test_relative_bias_as_t5_has_it_within_seven_places(queries, keys):
+    """T5 gives the first eight distances a bucket each, and further ones share buckets that grow."""
+    theirs, ours = T5Attention(T5Config(num_heads=3), has_relative_attention_bias=True, layer_idx=0), RelativeBias(3, 7)
+    buckets = [-offset if offset <= 0 else 16 + offset for offset in range(-7, 8)]
+    with torch.no_grad():
+        ours.table.copy_(theirs.relative_attention_bias.weight[buckets].T)
+    bias = theirs.compute_bias(queries, keys, past_seen_tokens=keys - queries)[0]
+    close(ours(random(1, 3, queries, 4), random(1, 3, keys, 4))[2], bias, atol=0)
