@@ -111,6 +111,71 @@ def all_orders(length: int) -> Tensor:
     return torch.tensor(list(permutations(range(length))), dtype=torch.int64)
 
 
+def unseen_rows(bias: Tensor, order: Order, other: Tensor | None = None) -> Tensor:
+    """The rows in which attention with `bias` takes no notice of `order`: those where P B Pᵀ - B is constant.
+
+    Softmax drops a constant from its row, so in such a row i the output for the reordered tokens is the one
+    that token ``order[i]`` had before; in every other row it differs for some tokens (Theorem 7.1 of the book).
+
+    Parameters
+    ----------
+    bias : Tensor, shape (..., n, n)
+        What is added to the scores: real numbers, or minus infinity where a query may not attend. A boolean
+        mask (True = may attend) stands for the bias of 0 and minus infinity. With leading axes, for example
+        heads, a row is unseen if it is in every one of them.
+    order : permutation of 0..n-1
+    other : Tensor, like `bias`, optional
+        Compare P B Pᵀ with this bias instead of B itself.
+
+    Returns
+    -------
+    Tensor of bool, shape (n,)
+
+    Raises
+    ------
+    ValueError
+        If a bias is not (..., n, n), holds NaN or plus infinity, the two differ in shape, or `order` is not a
+        permutation of its n places.
+    """
+    slack = 1e-5 if isinstance(bias, Tensor) and bias.dtype in (torch.float16, torch.bfloat16, torch.float32) else 1e-9
+    bias = _checked_bias(bias)
+    still = bias if other is None else _checked_bias(other)
+    if still.shape != bias.shape:
+        raise ValueError(f"the biases have shapes {tuple(bias.shape)} and {tuple(still.shape)}")
+    places = _checked_order(order, bias.shape[-1]).to(bias.device)
+    moved = bias[..., places, :][..., places]
+    open_before, open_after = still != -math.inf, moved != -math.inf
+    both = open_before & open_after
+    change = torch.where(both, moved, 0.0) - torch.where(both, still, 0.0)
+    size = torch.where(both, torch.maximum(moved.abs(), still.abs()), 0.0).amax(-1)
+    spread = change.masked_fill(~both, -math.inf).amax(-1) - change.masked_fill(~both, math.inf).amin(-1)
+    same = (open_before == open_after).all(-1) & (spread <= slack * (1 + size))
+    return same.reshape(-1, same.shape[-1]).all(0)
+
+
+def unseen_orders(bias: Tensor) -> Tensor:
+    """Every order that attention with `bias` cannot see in any row: its residual symmetry, by trying them all.
+
+    Parameters
+    ----------
+    bias : Tensor, shape (..., n, n), n at most 8
+        As for `unseen_rows`.
+
+    Returns
+    -------
+    Tensor of int64, shape (K, n)
+        The K orders in lexicographic order, the identity first. They form a group.
+
+    Raises
+    ------
+    ValueError
+        As `unseen_rows` and `all_orders`.
+    """
+    orders = all_orders(_checked_bias(bias).shape[-1])
+    kept = [bool(unseen_rows(bias, order).all()) for order in orders]
+    return orders[torch.tensor(kept)]
+
+
 def order_blind_ceiling(tokens: Tensor, targets: Tensor) -> float:
     """The best accuracy on these examples of any rule that cannot see order. Exact, by counting.
 
@@ -247,6 +312,17 @@ def _checked_order(order: Order, length: int) -> Tensor:
     if not whole or places.shape != (length,) or sorted(places.tolist()) != list(range(length)):
         raise ValueError(f"order must be a permutation of 0..{length - 1}, not {order}")
     return torch.from_numpy(places.astype(np.int64))
+
+
+def _checked_bias(bias: Tensor) -> Tensor:
+    if not isinstance(bias, Tensor) or bias.dim() < 2 or bias.shape[-1] != bias.shape[-2] or bias.is_complex() or not bias.numel():
+        raise ValueError(f"bias must be a real tensor (..., n, n) with an entry at least, not {described(bias)}")
+    if bias.dtype == torch.bool:
+        return torch.zeros(bias.shape, dtype=torch.float64, device=bias.device).masked_fill(~bias, -math.inf)
+    bias = bias.detach().to(torch.float64)
+    if bool((bias.isnan() | (bias == math.inf)).any()):
+        raise ValueError("bias must hold real numbers or minus infinity, and holds NaN or plus infinity")
+    return bias
 
 
 def _largest_difference(a: Tensor, b: Tensor) -> float:

@@ -12,7 +12,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from torch import nn
 
-from posenc.attention import MultiHeadAttention, causal_mask
+from posenc.attention import MultiHeadAttention, causal_mask, scaled_dot_product_attention
+from posenc.encodings import alibi_bias
 from posenc.symmetry import (
     all_orders,
     equivariance_gap,
@@ -22,6 +23,8 @@ from posenc.symmetry import (
     order_blind_ceiling,
     permute_tokens,
     reversal_ceiling,
+    unseen_orders,
+    unseen_rows,
 )
 
 ORDERS = st.integers(1, 6).flatmap(lambda n: st.permutations(range(n)))
@@ -296,6 +299,109 @@ def test_all_orders_are_all_different_sorted_and_legal(length):
 def test_lengths_out_of_reach(length):
     with pytest.raises(ValueError, match="length must be"):
         all_orders(length)
+
+
+# What a bias leaves unseen
+
+
+def ring(n):
+    """A bias that looks at (key - query) mod n alone."""
+    places = torch.arange(n)
+    return random(n, seed=n)[(places - places[:, None]) % n]
+
+
+def masked(n, seed=0):
+    """Random numbers, a third of them minus infinity, but no row without a key."""
+    bias = random(n, n, seed=seed)
+    return bias.masked_fill((random(n, n, seed=seed + 1) < -0.4) & ~torch.eye(n, dtype=torch.bool), -math.inf)
+
+
+DISTANCE = (torch.arange(5)[:, None] - torch.arange(5)).abs().double()
+BIASES = {
+    "nothing": (torch.zeros(5, 5), 120),
+    "a constant in every row": (random(5, 1).expand(5, 5), 120),
+    "a constant in every column": (random(1, 5).expand(5, 5), 1),
+    "one number for oneself": (torch.eye(5) * 2, 120),
+    "distance": (-DISTANCE, 2),
+    "distance and a constant in every row": (-DISTANCE + random(5, 1), 2),
+    "direction": (torch.arange(5.0) - torch.arange(5.0)[:, None], 1),
+    "a ring": (ring(5), 5),
+    "random": (random(5, 5), 1),
+    "causal": (causal_mask(5), 1),
+    "no one looks at token 4": (torch.arange(5).expand(5, 5) < 4, 24),
+    "oneself alone": (torch.eye(5, dtype=torch.bool), 120),
+    "two blocks": (torch.block_diag(torch.ones(2, 2), torch.ones(3, 3)).bool(), 12),
+    "ALiBi, two heads": (alibi_bias(2, 5), 2),
+    "one head sees what the other does not": (torch.stack([torch.zeros(5, 5).double(), ring(5)]), 5),
+}
+
+
+@pytest.mark.parametrize("bias, count", BIASES.values(), ids=BIASES)
+def test_how_many_orders_stay_unseen(bias, count):
+    orders = unseen_orders(bias)
+    assert orders.shape == (count, 5)
+    assert orders[0].tolist() == [0, 1, 2, 3, 4]
+    assert {tuple(a[b].tolist()) for a in orders[:7] for b in orders} <= {tuple(a.tolist()) for a in orders}
+
+
+@pytest.mark.parametrize("bias", [masked(4), masked(4, seed=5), ring(4), -DISTANCE[:4, :4], random(4, 4), torch.zeros(4, 4).double()])
+def test_attention_is_blind_in_exactly_those_rows(bias):
+    x, to_value = random(4, 3, seed=8), random(3, 2, seed=9)
+
+    def rows(tokens, added):
+        return scaled_dot_product_attention(tokens, tokens, tokens @ to_value, bias=added)[0]
+
+    for other in (bias, masked(4, seed=20), bias + random(4, 1)):
+        for order in all_orders(4):
+            gaps = (rows(x[order], other) - rows(x, bias)[order]).abs().amax(dim=1)
+            assert torch.equal(gaps < 1e-12, unseen_rows(bias, order, other)), order
+
+
+def test_the_last_row_of_a_causal_mask_takes_no_notice_of_its_past():
+    assert unseen_rows(causal_mask(4), [2, 0, 1, 3]).tolist() == [False, False, False, True]
+    assert unseen_rows(causal_mask(4), [1, 0, 2, 3]).tolist() == [False, False, True, True]
+
+
+def test_a_row_without_keys_is_unseen_wherever_it_moves():
+    mask = torch.tensor([[False, False, False], [True, True, True], [True, True, True]])
+    assert unseen_rows(mask, [0, 2, 1]).all() and not unseen_rows(mask, [1, 0, 2])[:2].any()
+
+
+def test_narrow_types_and_whole_numbers():
+    keys = torch.linspace(0, 1, 5)
+    for dtype in (torch.float32, torch.float64):
+        row_constants = (torch.zeros(5, 5) + 100 * keys[:, None]).to(dtype) + keys.flip(0)[:, None].to(dtype)
+        assert len(unseen_orders(row_constants)) == 120
+    assert len(unseen_orders((torch.arange(5)[:, None] - torch.arange(5)).abs())) == 2
+
+
+@pytest.mark.parametrize(
+    "bias, said",
+    [
+        (torch.zeros(3, 4), "(3, 4)"),
+        (torch.zeros(3), "(3,)"),
+        (torch.zeros(0, 0), "(0, 0)"),
+        (torch.zeros(2, 2, dtype=torch.complex64), "complex64"),
+        ([[0, 1], [1, 0]], "list"),
+        (torch.full((2, 2), math.nan), "NaN"),
+        (torch.full((2, 2), math.inf), "infinity"),
+    ],
+)
+def test_bad_biases(bias, said):
+    for ask in (unseen_orders, lambda b: unseen_rows(b, [1, 0])):
+        with pytest.raises(ValueError, match="bias must") as error:
+            ask(bias)
+        assert said in str(error.value)
+
+
+def test_two_biases_of_different_shape():
+    with pytest.raises(ValueError, match=r"\(3, 3\) and \(2, 3, 3\)"):
+        unseen_rows(torch.zeros(3, 3), [0, 1, 2], torch.zeros(2, 3, 3))
+
+
+def test_an_order_of_another_length():
+    with pytest.raises(ValueError, match="permutation of 0..2"):
+        unseen_rows(torch.zeros(3, 3), [1, 0])
 
 
 # Ceilings
