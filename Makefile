@@ -13,7 +13,7 @@ INPUTS := $(shell find _config.yml _toc.yml book notebooks lib -name '__pycache_
 
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
-.PHONY: help book test notebooks bench repository clean FORCE
+.PHONY: help book test notebooks colab bench repository clean FORCE
 
 help: ## this list
 	@sed -n 's/^\([a-z]*\):.*## /\1\t/p' Makefile | awk -F'\t' '{ printf "make %-11s %s\n", $$1, $$2 }'
@@ -29,6 +29,9 @@ test: .venv/test.made _build/book.made ## install everything and run every test
 notebooks: .venv/test.made ## re-execute the notebooks in place (ONLY=notebooks/NN_name.ipynb for one)
 	$(PY) $(TOOLS)/execute.py --jobs $(JOBS) $(ONLY)
 
+colab: .venv/test.made .venv-colab/made ## run every chapter as Colab does: its versions, an empty folder, a clone
+	COLAB_PYTHON=.venv-colab/bin/python $(PY) -m pytest tests/colab/colab.py --durations=0 -v
+
 bench: .venv/test.made _build/book.made ## seconds per chapter, compressed bytes per page
 	$(PY) $(TOOLS)/bench.py
 
@@ -36,7 +39,7 @@ repository: ## URL=https://…: where the book is published, in every place that
 	@$(PYTHON) $(TOOLS)/address.py $(if $(filter command,$(firstword $(origin URL))),'$(URL)')
 
 clean: ## remove everything that make made, .venv included
-	rm -rf .venv _build .pytest_cache .hypothesis
+	rm -rf .venv .venv-colab _build .pytest_cache .hypothesis
 	find book lib tests -name __pycache__ -prune -exec rm -rf {} +
 
 # Any change builds the whole book anew: an incremental build would not repeat a warning, so it would not fail again.
@@ -61,6 +64,11 @@ _build/inputs: FORCE
 .venv/book.made: .venv/made book/constraints.txt book/requirements.txt book/requirements-katex.txt
 	$(PIP) -c book/constraints.txt -r book/requirements.txt
 	$(PIP) --no-deps -r book/requirements-katex.txt
+	@touch $@
+
+.venv-colab/made: tests/colab/requirements.txt
+	$(PYTHON) -m venv .venv-colab
+	.venv-colab/bin/pip --disable-pip-version-check install --quiet -r tests/colab/requirements.txt
 	@touch $@
 
 .venv/test.made: .venv/book.made requirements.txt

@@ -4,6 +4,8 @@
     address.py                 print the address
     address.py URL             write it to _config.yml, the notebooks' set-up cells and README.md
     address.py ''              unset it in all of them
+
+URL may end in /tree/BRANCH, as in the browser; otherwise the branch is main.
 """
 
 import pathlib
@@ -14,16 +16,16 @@ import notebook_files
 from notebook_files import ROOT
 
 URL_LINE = re.compile(r"(?m)^(repository:\n(?:[ \t]+.*\n|[ \t]*#.*\n)*?[ \t]+url[ \t]*:)[ \t]*([^\s#]*)")
-BRANCH_LINE = re.compile(r"(?m)^repository:\n(?:[ \t]+.*\n|[ \t]*#.*\n)*?[ \t]+branch[ \t]*:[ \t]*([^\s#]+)")
+BRANCH_LINE = re.compile(r"(?m)^(repository:\n(?:[ \t]+.*\n|[ \t]*#.*\n)*?[ \t]+branch[ \t]*:)[ \t]*([^\s#]+)")
 CELL_LINE = re.compile(r'(?m)^( *repository, branch = )"[^"]*", "[^"]*"')
 README_PART = re.compile(r"(?s)(<!-- repository -->\n).*?(<!-- /repository -->)")
-ADDRESS = re.compile(r"(https|file)://[\w.~/:@+-]+")
+ADDRESS = re.compile(r"((?:https|file)://[\w.~/:@+-]+?)(?:/tree/([\w./+-]*[\w+-]))?/?")
 
 
 def fact(root: pathlib.Path = ROOT) -> tuple[str, str]:
     """The address ("" when unset) and the branch, from _config.yml."""
     config = (root / "_config.yml").read_text(encoding="utf-8")
-    return URL_LINE.search(config)[2].strip("\"'"), BRANCH_LINE.search(config)[1].strip("\"'")
+    return URL_LINE.search(config)[2].strip("\"'"), BRANCH_LINE.search(config)[2].strip("\"'")
 
 
 def setup_cell(root: pathlib.Path = ROOT) -> str:
@@ -64,10 +66,14 @@ def publish_at(url: str, root: pathlib.Path = ROOT) -> None:
     ValueError
         If it is not an address that git can clone over https (or from a file), or there is no place to write it.
     """
-    url = url.strip().rstrip("/").removesuffix(".git") if url.startswith("https:") else url.strip()
-    if url and not ADDRESS.fullmatch(url):
+    found = ADDRESS.fullmatch(url.strip()) if url.strip() else None
+    if url.strip() and (not found or found[1].endswith("/tree")):
         raise ValueError(f"not an address like https://github.com/OWNER/REPOSITORY: {url!r}")
-    _substitute(root / "_config.yml", URL_LINE, lambda found: f'{found[1]} "{url}"')
+    home, branch = (found[1], found[2] or "main") if found else ("", "main")
+    if home.startswith("https:"):
+        home = home.removesuffix(".git")
+    _substitute(root / "_config.yml", URL_LINE, lambda line: f'{line[1]} "{home}"')
+    _substitute(root / "_config.yml", BRANCH_LINE, lambda line: f"{line[1]} {branch}")
     cell = setup_cell(root)
     for path in notebook_files.paths(root):
         notebook = notebook_files.read(path)

@@ -49,8 +49,10 @@ def warm_fonts() -> None:
     )
 
 
-def execute(notebook: nbformat.NotebookNode, folder: pathlib.Path, timeout: int = 900) -> nbformat.NotebookNode:
-    """Execute `notebook` in `folder` and return it as it would be stored.
+def execute(
+    notebook: nbformat.NotebookNode, folder: pathlib.Path, timeout: int = 900, kernel: str = "python3"
+) -> nbformat.NotebookNode:
+    """Execute `notebook` in `folder`, in a kernel that Jupyter knows, and return it as it would be stored.
 
     Raises
     ------
@@ -61,7 +63,7 @@ def execute(notebook: nbformat.NotebookNode, folder: pathlib.Path, timeout: int 
         if cell.cell_type == "code":
             cell.outputs, cell.execution_count = [], None
     client = NotebookClient(
-        notebook, timeout=timeout, kernel_name="python3", coalesce_streams=True, extra_arguments=["--log-level=ERROR"]
+        notebook, timeout=timeout, kernel_name=kernel, coalesce_streams=True, extra_arguments=["--log-level=ERROR"]
     )
     try:
         client.execute(cwd=str(folder), env=environment())

@@ -10,7 +10,7 @@ import execute
 import nbformat
 import notebook_files
 import pytest
-from work_copy import git, run, work_copy
+from work_copy import git, published_copy, run, work_copy
 
 ROOT = notebook_files.ROOT
 
@@ -108,13 +108,7 @@ def copy(tmp_path_factory) -> pathlib.Path:
 
 @pytest.fixture(scope="module")
 def published(copy, tmp_path_factory) -> pathlib.Path:
-    """A working copy whose notebooks know a bare repository that can be cloned."""
-    bare, work = tmp_path_factory.mktemp("bare") / "book.git", tmp_path_factory.mktemp("published") / "work"
-    git("clone", "-q", "--bare", copy, bare, cwd=copy)
-    git("clone", "-q", copy, work, cwd=copy)
-    outcome = run("make", "repository", f"URL=file://{bare}", f"PYTHON={sys.executable}", cwd=work)
-    assert outcome.returncode == 0, outcome.stderr
-    return work
+    return published_copy(copy, tmp_path_factory.mktemp("bare"), tmp_path_factory.mktemp("published"))
 
 
 def changed(folder: pathlib.Path) -> list[str]:
@@ -136,7 +130,29 @@ def test_the_address_is_written_everywhere_and_unset_again(copy):
     assert changed(copy) == []
 
 
-@pytest.mark.parametrize("url", ["github.com/reader/book", 'https://x.org/"; rm', "https://x.org/a b", "ssh://x.org/a", "http://x.org/a"])
+def test_the_address_may_name_a_branch(copy):
+    url = "https://github.com/reader/where-order-comes-from"
+    address.publish_at(f"{url}/tree/try/colab/", copy)
+    assert address.fact(copy) == (url, "try/colab")
+    name = f"notebooks/{notebook_files.paths()[0].name}"
+    assert f'"{url}", "try/colab"' in (copy / name).read_text(encoding="utf-8").replace('\\"', '"')
+    assert f"reader/where-order-comes-from/blob/try/colab/{name})" in (copy / "README.md").read_text(encoding="utf-8")
+    address.publish_at(url, copy)
+    assert address.fact(copy) == (url, "main")
+    address.publish_at("", copy)
+    assert changed(copy) == []
+
+
+def test_the_clone_is_of_the_branch_that_the_address_names(copy, tmp_path):
+    work = published_copy(copy, tmp_path, tmp_path, branch="published")
+    (tmp_path / "empty").mkdir()
+    outcome = run(sys.executable, "-c", address.setup_cell(work), cwd=tmp_path / "empty")
+    assert outcome.returncode == 0, outcome.stderr
+    clone = tmp_path / "empty" / "where-order-comes-from"
+    assert git("branch", "--show-current", cwd=clone).strip() == "published"
+
+
+@pytest.mark.parametrize("url", ["github.com/reader/book", 'https://x.org/"; rm', "https://x.org/a b", "ssh://x.org/a", "http://x.org/a", "https://x.org/a/b/tree/"])
 def test_what_is_no_address_is_refused(copy, url):
     with pytest.raises(ValueError, match="not an address like"):
         address.publish_at(url, copy)

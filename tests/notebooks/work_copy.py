@@ -4,6 +4,7 @@ import os
 import pathlib
 import shutil
 import subprocess
+import sys
 
 import execute
 from notebook_files import ROOT
@@ -36,3 +37,16 @@ def work_copy(folder: pathlib.Path) -> pathlib.Path:
     git("add", "-A", cwd=folder)
     git("commit", "-q", "-m", "as it is", cwd=folder)
     return folder
+
+
+def published_copy(copy: pathlib.Path, bare: pathlib.Path, folder: pathlib.Path, branch: str = "main") -> pathlib.Path:
+    """A working copy whose notebooks know a bare repository that can be cloned, and a branch of it."""
+    bare, work = bare / "book.git", folder / "work"
+    git("clone", "-q", "--bare", copy, bare, cwd=copy)
+    git("clone", "-q", copy, work, cwd=copy)
+    if branch != "main":
+        git("branch", branch, cwd=bare)
+    named = f"file://{bare}" if branch == "main" else f"file://{bare}/tree/{branch}"
+    outcome = run("make", "repository", f"URL={named}", f"PYTHON={sys.executable}", cwd=work)
+    assert outcome.returncode == 0, outcome.stderr
+    return work
