@@ -139,7 +139,7 @@ def test_training_on_numbers_reports_the_mean_squared_error_and_lowers_it():
     with seeded(0):
         model = Transformer(None, 1, d_model=8, encoding="sinusoidal", read_out="last")
     windows, targets = task.sample(16, 5, _like_the_first_batch())
-    first = float((model(windows)[:, 0] - targets).square().mean())
+    first = float((model(windows)[:, 0] - targets).square().mean().detach())
     history = fit(model, task, 60, 0, lengths=5, batch=16)
     assert history.losses[0] == pytest.approx(first, rel=1e-4)
     assert history.final_loss() < 0.5 * history.losses[0]
