@@ -232,8 +232,8 @@ class GRU(_Recurrent):
 
     Notes
     -----
-    Source: Cho et al. (2014), with two of torch's conventions: z near 1 *keeps* the state, and the reset gate
-    multiplies ``W_hh h + b_hh`` and not h itself.
+    Source: Cho et al. (2014). As there, z near 1 *keeps* the state. As in torch, the reset gate multiplies
+    ``W_hh h + b_hh``; in the paper's last version it multiplies h itself, before ``W_hh`` does.
     """
 
     _BLOCKS = 3
