@@ -72,12 +72,25 @@ def merge_texts(node: nodes.Element) -> None:
     node.extend(pieces)
 
 
+def give_id(document: nodes.document, node: nodes.Element, name: str) -> str:
+    """Give `node` an id made from `name`; a second one on the page is numbered."""
+    base = identifier = anchor(name)
+    count = 1
+    while identifier in document.ids:
+        count += 1
+        identifier = f"{base}-{count}"
+    node["ids"].append(identifier)
+    document.ids[identifier] = node
+    return identifier
+
+
 class BookDomain(Domain):
     """The register of what can be referred to."""
 
     name = "book"
     label = "Where Order Comes From"
-    initial_data: dict[str, dict[str, Target]] = {"targets": {}}
+    initial_data: dict[str, dict[str, Any]] = {"targets": {}, "titles": {}, "evidence": {}}
+    """Besides the targets: what each box is called, as nodes, and for each chapter its evidence (see `ledger`)."""
     dangling_warnings = {"name": 'nothing in the book is called "%(target)s"'}
 
     @property
@@ -96,11 +109,17 @@ class BookDomain(Domain):
     def clear_doc(self, docname: str) -> None:
         for name in [name for name, target in self.targets.items() if target.docname == docname]:
             del self.targets[name]
+            self.data["titles"].pop(name, None)
+        self.data["evidence"].pop(docname, None)
 
-    def merge_domaindata(self, docnames: Iterable[str], otherdata: dict[str, dict[str, Target]]) -> None:
+    def merge_domaindata(self, docnames: Iterable[str], otherdata: dict[str, dict[str, Any]]) -> None:
         for name, target in otherdata["targets"].items():
             if target.docname in docnames:
                 self.targets[name] = target
+                if name in otherdata["titles"]:
+                    self.data["titles"][name] = otherdata["titles"][name]
+        for docname in set(docnames) & set(otherdata["evidence"]):
+            self.data["evidence"][docname] = otherdata["evidence"][docname]
 
     def check_consistency(self) -> None:
         """Hold the numbers to their chapter and, for each kind, to 1, 2, 3, …"""

@@ -7,7 +7,8 @@ Colab and JupyterLab show a block quote with a bold first line, and that is what
     > For every permutation matrix …
 
 On the page it becomes a box with a heading, a class for its kind, and an anchor (`#theorem-2-1`) when it has a number.
-A quote whose bold first line is no known kind stays a quote; one that looks like a slip of the pen is a warning.
+A proof can be folded: it stands open in the page, and book.js folds it on a phone. A quote whose bold first line is no
+known kind stays a quote; one that looks like a slip of the pen is a warning.
 """
 
 from __future__ import annotations
@@ -15,7 +16,7 @@ from __future__ import annotations
 import re
 from typing import Any
 
-from book_domain import BOX_KINDS, chapter_number, merge_texts, note_target
+from book_domain import BOX_KINDS, chapter_number, give_id, merge_texts, note_target
 from docutils import nodes
 from sphinx.application import Sphinx
 from sphinx.transforms import SphinxTransform
@@ -91,6 +92,9 @@ class MakeBoxes(SphinxTransform):
             if chapter_number(self.env.docname) is None:
                 LOGGER.warning('"%s" is numbered but stands in no chapter', name, location=quote)
             note_target(self.env, self.document, result, f"{kind} {number}", name)
+            self.env.get_domain("book").data["titles"][f"{kind} {number}"] = [child.deepcopy() for child in title]
+        elif kind == "Proof":
+            give_id(self.document, result, name)
         quote.replace_self(result)
 
     def take_effort(self, heading: box_title, remainder: list[nodes.Node], name: str) -> list[nodes.Node]:
@@ -111,19 +115,24 @@ class MakeBoxes(SphinxTransform):
 
 
 def visit_box(self: HTML5Translator, node: box) -> None:
-    attributes = {"role": "group", "aria-label": node["name"]}
-    self.body.append(self.starttag(node, "div", "", CLASS=f"box box-{node['kind']}", **attributes))
+    tag, state = ("details", {"open": "open"}) if node["kind"] == "proof" else ("div", {"role": "group"})
+    attributes = {"aria-label": node["name"], **state}
+    self.body.append(self.starttag(node, tag, "", CLASS=f"box box-{node['kind']}", **attributes))
 
 
 def depart_box(self: HTML5Translator, node: box) -> None:
-    self.body.append("</div>\n")
+    self.body.append("</details>\n" if node["kind"] == "proof" else "</div>\n")
 
 
 def visit_box_title(self: HTML5Translator, node: box_title) -> None:
-    self.body.append(self.starttag(node, "p", "", CLASS="box-title"))
+    tag = "summary" if node.parent["kind"] == "proof" else "p"
+    self.body.append(self.starttag(node, tag, "", CLASS="box-title"))
 
 
 def depart_box_title(self: HTML5Translator, node: box_title) -> None:
+    if node.parent["kind"] == "proof":
+        self.body.append("</summary>\n")
+        return
     if node.parent["ids"]:
         self.add_permalink_ref(node.parent, f"Link to {node.parent['name'].split(' · ')[0]}")
     self.body.append("</p>\n")

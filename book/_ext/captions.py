@@ -53,7 +53,7 @@ class MakeCaptions(SphinxTransform):
                 if found:
                     self.join(paragraph, emphasis, found)
         for bundle in self.document.findall(lambda node: _is(node, "mime_bundle")):
-            if _pictures(bundle) and not isinstance(bundle.parent, nodes.figure):
+            if _pictures(bundle) and "view" not in bundle.parent["classes"]:
                 LOGGER.warning('a figure without a caption: write "*Figure N.M. …*" below it', location=bundle)
         for figure in self.document.findall(nodes.figure):
             for picture in _pictures(figure):
@@ -71,6 +71,8 @@ class MakeCaptions(SphinxTransform):
             LOGGER.warning('the caption "%s" does not stand right below a %s', name, what, location=paragraph)
             paragraph["no_links"] = True
             return
+        # A picture may be wider than a phone: it then scrolls in a frame of its own (book.css, book.js).
+        content = [nodes.container("", part, classes=["view"]) if _pictures(part) else part for part in content]
         words = [nodes.Text(emphasis[0][found.end() :])] + [child.deepcopy() for child in emphasis[1:]]
         words += [child.deepcopy() for child in paragraph[1:]]
         caption = nodes.caption("", "", nodes.strong("", f"{name}.", classes=["caption-label"]), nodes.Text(" "), *words)

@@ -4,12 +4,15 @@ A notebook called `notebooks/02_….ipynb` with the heading "Attention cannot se
 cannot see order" in the contents, in search results and in the window's title, and a small "Chapter 2" above the
 heading of the page (book.css).
 
-The directive `chapter-list` lists the chapters that there are, each with the time that its opening states.
+The directive `chapter-list` lists the chapters that there are, under the captions of the contents, each with the time
+that its opening states. Lines such as `2: What the chapter is for.` in the directive give a chapter a sentence of its own;
+one for a chapter still to come waits.
 """
 
 from __future__ import annotations
 
 import re
+from fnmatch import fnmatchcase
 from typing import Any
 
 from book_domain import chapter_number
@@ -22,7 +25,7 @@ _TIME = re.compile(r"(\d+)(?:(?:\s*(?:to|–|-)\s*)(\d+))?\s+min(?:utes?)?\b")
 
 
 class chapter_list(nodes.General, nodes.Element):
-    """Where the list of chapters goes, once all of them have been read."""
+    """Where the list of chapters goes, once all of them have been read; `lines` are their sentences, by number."""
 
 
 class NumberChapter(SphinxTransform):
@@ -46,23 +49,53 @@ class NumberChapter(SphinxTransform):
 class ListChapters(SphinxDirective):
     """`chapter-list`: every chapter, with a link and the time it takes to read."""
 
+    has_content = True
+
     def run(self) -> list[nodes.Node]:
-        return [chapter_list("")]
+        lines: dict[int, list[nodes.Node]] = {}
+        for line in self.content:
+            number, colon, words = line.partition(":")
+            if not colon or not number.strip().isdigit():
+                raise self.error(f"not a chapter's number, a colon and a sentence: {line!r}")
+            inline, messages = self.state.inline_text(words.strip(), self.lineno)
+            lines[int(number)] = [*inline, *messages]
+        return [chapter_list("", lines=lines)]
+
+
+def parts(app: Sphinx, names: list[str]) -> list[tuple[str, list[str]]]:
+    """The chapters under the captions that the contents give them."""
+    found: list[tuple[str, list[str]]] = []
+    for tree in app.env.external_site_map.root.subtrees:
+        mine = [name for name in names if any(fnmatchcase(name, str(item)) for item in tree.items)]
+        if mine:
+            found.append((tree.caption or "", mine))
+    return found
 
 
 def fill_lists(app: Sphinx, doctree: nodes.document, docname: str) -> None:
     """Write the list of chapters into the pages that ask for one."""
+    names = sorted(name for name in app.env.titles if chapter_number(name) is not None)
     for place in list(doctree.findall(chapter_list)):
-        listing = nodes.bullet_list("", classes=["chapter-list"])
-        for chapter in sorted(name for name in app.env.titles if chapter_number(name) is not None):
-            title = [child.deepcopy() for child in app.env.titles[chapter].children]
-            address = app.builder.get_relative_uri(docname, chapter)
-            line = nodes.paragraph("", "", nodes.reference("", "", *title, refuri=address, internal=True))
-            minutes = app.env.metadata[chapter].get("minutes")
-            if minutes:
-                line += [nodes.Text(" "), nodes.inline("", f"{minutes} min", classes=["minutes"])]
-            listing += nodes.list_item("", line)
-        place.replace_self(listing if len(listing) else [])
+        listed: list[nodes.Node] = []
+        for caption, chapters in parts(app, names):
+            items = [_item(app, docname, name, place["lines"].get(chapter_number(name), [])) for name in chapters]
+            listed.append(nodes.paragraph("", caption, classes=["chapter-part"]))
+            listed.append(nodes.bullet_list("", *items, classes=["chapter-list"]))
+        place.replace_self(listed)
+
+
+def _item(app: Sphinx, docname: str, chapter: str, words: list[nodes.Node]) -> nodes.list_item:
+    """One chapter: its title, its minutes, its sentence."""
+    title = [child.deepcopy() for child in app.env.titles[chapter].children]
+    address = app.builder.get_relative_uri(docname, chapter)
+    head = nodes.paragraph("", "", nodes.reference("", "", *title, refuri=address, internal=True))
+    minutes = app.env.metadata[chapter].get("minutes")
+    if minutes:
+        head += [nodes.Text(" "), nodes.inline("", f"{minutes} min", classes=["minutes"])]
+    item = nodes.list_item("", head)
+    if words:
+        item += nodes.paragraph("", "", *(node.deepcopy() for node in words), classes=["about"])
+    return item
 
 
 def setup(app: Sphinx) -> dict[str, Any]:

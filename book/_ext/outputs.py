@@ -62,12 +62,14 @@ class SetEvidence(SphinxTransform):
             block.parent.replace(block, parts)
 
     def place(self, paragraph: nodes.paragraph, line: str, name: str) -> nodes.paragraph:
-        """Give a chapter's claim its id, the first time it is made, and register it."""
-        domain = self.env.get_domain("book")
-        if name == "verified" and chapter_number(self.env.docname) is not None and line not in domain.targets:
-            identifier = f"claim-{zlib.crc32(line.encode()):08x}"
+        """Give a chapter's claim its id, the first time the page makes it, and register it."""
+        identifier = f"claim-{zlib.crc32(line.encode()):08x}"
+        if name == "verified" and chapter_number(self.env.docname) is not None and identifier not in self.document.ids:
             paragraph["ids"] = [identifier]
-            domain.note(line, identifier, "Where this was checked", paragraph)
+            self.document.ids[identifier] = paragraph
+            domain = self.env.get_domain("book")
+            if line not in domain.targets:
+                domain.note(line, identifier, "Where this was checked", paragraph)
         return paragraph
 
 

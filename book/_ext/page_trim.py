@@ -2,7 +2,8 @@
 
 The theme loads 1.5 MB of icon fonts and scripts for a dozen icons: book.css draws those (the empty macros are in
 _templates/static/webpack-macros.html). Scripts that only some pages need are dropped from the others. The head gains
-a description, taken from the first paragraph, and the properties that a link preview reads.
+a description, taken from the first paragraph, and the properties that a link preview reads. Those want whole addresses,
+which exist once the book knows where it is published (`repository`).
 """
 
 from __future__ import annotations
@@ -22,8 +23,14 @@ NEEDED_FOR = {
     "copybutton_funcs.js": "never",
     "katex/katex.min.css": 'class="katex',
     "mystnb": 'class="cell',
+    "sphinx-design": 'class="sd-',
+    "design-tabs.js": 'class="sd-tab-set',
 }
 """What must stand in a page for it to need the file whose name starts so."""
+
+PREVIEW = "preview.png"
+"""The picture, 1200 by 630, that stands beside a link to the book; `book/_tools/preview.py` draws it."""
+PREVIEW_SHOWS = "Three words enter attention in two orders. The rows that come out are the same rows, in the two orders."
 
 
 def wanted(asset: Any, body: str) -> bool:
@@ -49,16 +56,26 @@ def trim(
         unique = {str(getattr(asset, "filename", asset)): asset for asset in context[kind]}
         context[kind] = [asset for asset in unique.values() if wanted(asset, body)]
 
+    path = context["pathto"]
+    home = app.config.html_baseurl
+    page = home + app.builder.get_target_uri(pagename) if home else ""
     description = first_paragraph(doctree)
     properties = {
         "og:type": "article" if doctree is not None else "website",
         "og:site_name": app.config.html_title,
         "og:title": context.get("pagetitle") or app.config.html_title,
         "og:description": description,
+        "og:url": page,
+        "og:image": home + f"_static/{PREVIEW}" if home else path(f"_static/{PREVIEW}", 1),
+        "og:image:alt": PREVIEW_SHOWS,
+        "og:image:width": "1200",
+        "og:image:height": "630",
     }
     tags = [f'<meta property="{name}" content="{html.escape(text)}" />' for name, text in properties.items() if text]
+    tags.append('<meta name="twitter:card" content="summary_large_image" />')
     if description:
         tags.insert(0, f'<meta name="description" content="{html.escape(description)}" />')
+    tags.append(f'<link rel="apple-touch-icon" href="{path("_static/touch-icon.png", 1)}" />')
     context["metatags"] = context.get("metatags", "") + "\n".join(tags)
 
 

@@ -1,19 +1,31 @@
 """Buttons that lead to the repository, from the one line of _config.yml that says where it is.
 
 While that line is empty there is nothing to lead to, so there are no buttons; the theme by itself would stop with an
-error. Only notebooks get the Colab button: Colab cannot open anything else.
+error. Only notebooks get the Colab button: Colab cannot open anything else. The address of the published pages follows
+from it too, unless `html_baseurl` says otherwise.
 """
 
 from __future__ import annotations
 
+import re
 from typing import Any
 
 from sphinx.application import Sphinx
 from sphinx.config import Config
 
 
+def pages_address(repository: str) -> str:
+    """Where GitHub Pages shows a repository of this address, "" for one that is elsewhere."""
+    found = re.fullmatch(r"https://github\.com/([\w.-]+)/([\w.-]+?)(?:\.git)?/?", repository)
+    if not found:
+        return ""
+    owner, name = found[1].lower(), found[2]
+    return f"https://{owner}.github.io/" + ("" if name.lower() == f"{owner}.github.io" else f"{name}/")
+
+
 def set_buttons(app: Sphinx, config: Config) -> None:
     options = config.html_theme_options
+    config.html_baseurl = config.html_baseurl or pages_address(options.get("repository_url") or "")
     published = bool(options.get("repository_url"))
     options["use_repository_button"] = options["use_issues_button"] = published
     if not published:

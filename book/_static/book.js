@@ -2,13 +2,19 @@
 
 // What scrolls sideways can be reached by keyboard; what fits is not a stop on the way.
 function markScrollers() {
-  for (const box of document.querySelectorAll("div.math, .pst-scrollable-table-container")) {
+  for (const box of document.querySelectorAll("div.math, figure .view, .pst-scrollable-table-container")) {
     if (box.scrollWidth > box.clientWidth + 1) box.tabIndex = 0;
     else box.removeAttribute("tabindex");
   }
 }
 
-// A link to something inside a fold opens the fold.
+// On a phone a proof takes one line until it is asked for.
+function foldProofs() {
+  if (!matchMedia("(max-width: 600px)").matches) return;
+  for (const proof of document.querySelectorAll("details.box-proof")) proof.open = false;
+}
+
+// A link to something inside a fold, or to a fold, opens it.
 function openFolds() {
   const target = location.hash && document.getElementById(decodeURIComponent(location.hash.slice(1)));
   let fold = target && target.closest("details:not([open])");
@@ -28,6 +34,7 @@ addEventListener("afterprint", () => {
 });
 
 addEventListener("DOMContentLoaded", () => {
+  foldProofs();
   markScrollers();
   openFolds();
   if (document.fonts) document.fonts.ready.then(markScrollers);

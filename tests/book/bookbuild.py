@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 import yaml
+from book_domain import NUMBERED_KINDS
 
 ROOT = Path(__file__).parents[2]
 
@@ -62,14 +63,22 @@ def up_to_date(made: Path) -> bool:
     if not made.exists():
         return False
     inputs = [ROOT / "_config.yml", ROOT / "_toc.yml"]
-    for folder in ("book", "notebooks"):
+    for folder in ("book", "lib", "notebooks"):
         inputs += [path for path in (ROOT / folder).rglob("*") if path.is_file() and "__pycache__" not in path.parts]
     return all(path.stat().st_mtime <= made.stat().st_mtime for path in inputs)
 
 
 def plant(folder: Path, notebooks: dict[str, str], url: str = "") -> Path:
-    """A copy of the book whose chapters are the given notebooks (name: JSON)."""
-    shutil.copytree(ROOT / "book", folder / "book", ignore=shutil.ignore_patterns("__pycache__"))
+    """A copy of the book whose chapters are the given notebooks (name: JSON).
+
+    What its other pages say of chapters that are not there is made to speak of chapter 2.
+    """
+    for name in ("book", "lib"):
+        shutil.copytree(ROOT / name, folder / name, ignore=shutil.ignore_patterns("__pycache__"))
+    for page in [*folder.glob("book/*.md"), *folder.glob("lib/posenc/*.py")]:
+        text = re.sub(rf"\b({'|'.join(NUMBERED_KINDS)}) \d+\.\d+", r"\1 2.1", page.read_text(encoding="utf-8"))
+        text = re.sub(r"\b([Cc]hapters?)\s\d+(?:(?:,|\s(?:and|to))\s+\d+)*", r"\1 2", text)
+        page.write_text(text, encoding="utf-8")
     shutil.copy(ROOT / "_toc.yml", folder)
     config = (ROOT / "_config.yml").read_text(encoding="utf-8")
     config = re.sub(r'(?m)^  url:.*$', f'  url: "{url}"', config, count=1)
