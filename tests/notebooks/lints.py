@@ -14,6 +14,7 @@ from functools import cached_property
 import execute
 import harness
 import notebook_files
+from markdown_it import MarkdownIt
 
 Problems = Iterator[str]
 
@@ -172,6 +173,15 @@ def code_is_plain_python(chapter: Chapter) -> Problems:
             yield f"cell {i}: {error.msg}"
 
 
+FRONT_ENDS = re.compile(r"google\.colab|\bkaggle|get_ipython|COLAB_|/content\b|ipywidgets")
+
+
+def code_knows_no_front_end(chapter: Chapter) -> Problems:
+    for i, _, text in chapter.code:
+        if found := FRONT_ENDS.search(text):
+            yield f"cell {i}: {found[0]} is there in one place only; a chapter runs wherever Python does"
+
+
 def claims_can_fail(chapter: Chapter) -> Problems:
     for i, _, text in chapter.code:
         try:
@@ -208,6 +218,53 @@ def markdown_is_not_myst(chapter: Chapter) -> Problems:
         for kind, pattern in MYST.items():
             if found := pattern.search(FENCE.sub(_only_opening, outside_math)):
                 yield f"cell {i}: {kind} of MyST, which Colab shows as text: {found[0].strip()!r}"
+
+
+COLAB = MarkdownIt("commonmark").enable(["table", "strikethrough"])
+LEFT_OVER = {
+    "emphasis that does not end": re.compile(r"\*\*|(?<!\w)[*_](?=\w)|(?<=[\w.])[*_](?![\w/*])"),
+    "a code span that does not end": re.compile("`"),
+    "strikethrough that does not end": re.compile("~~"),
+    "a link without a target": re.compile(r"\]\(|\]\["),
+    "a footnote": re.compile(r"\[\^"),
+    "a heading without a space": re.compile(r"(?m)^#+\w"),
+    "a row of a table": re.compile(r"(?m)^\|.*\|$|\|[ ]*:?-{3,}"),
+    "an admonition": re.compile(r"(?m)^\[!\w+\]"),
+    "a definition list": re.compile(r"(?m)^: "),
+    "a task list": re.compile(r"(?m)^\[[ x]\] "),
+    "a dollar sign": re.compile(r"\$"),
+    "an entity": re.compile(r"&\w+;|&#\d+;"),
+}
+
+
+def markdown_leaves_nothing_over(chapter: Chapter) -> Problems:
+    for i, text in chapter.markdown:
+        for leaf in _leaves(COLAB.parse(_with_words_for_math(text))):
+            for kind, pattern in LEFT_OVER.items():
+                if found := pattern.search(leaf):
+                    start = max(found.start() - 20, 0)
+                    yield f"cell {i}: {kind}, as Colab shows it: {leaf[start : found.end() + 20]!r}"
+
+
+def _with_words_for_math(text: str) -> str:
+    """The text with a word in the place of each formula that is not in code, as the front ends take math out first."""
+    kept: list[str] = []
+
+    def keep(code: re.Match) -> str:
+        kept.append(code[0])
+        return f"\0{len(kept) - 1}\0"
+
+    text = INLINE_CODE.sub(keep, FENCE.sub(keep, text))
+    text = INLINE_MATH.sub("formula", DISPLAY_MATH.sub("formula", text))
+    return re.sub("\0(\\d+)\0", lambda mark: kept[int(mark[1])], text)
+
+
+def _leaves(tokens: list) -> Iterator[str]:
+    """What a reader sees as running text: code is left out, and the line breaks stay."""
+    for token in tokens:
+        if token.type == "inline":
+            parts = {"text": lambda part: part.content, "softbreak": lambda _: "\n", "hardbreak": lambda _: "\n"}
+            yield "".join(parts.get(part.type, lambda _: "\1")(part) for part in token.children)
 
 
 def _only_opening(fence: re.Match) -> str:
@@ -402,8 +459,10 @@ LINTS = [
     setup_cell_is_the_books,
     code_cells_are_short,
     code_is_plain_python,
+    code_knows_no_front_end,
     claims_can_fail,
     markdown_is_not_myst,
+    markdown_leaves_nothing_over,
     html_is_only_details,
     links_hold_for_a_lone_notebook,
     headings_nest,

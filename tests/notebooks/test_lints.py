@@ -155,6 +155,11 @@ FAULTS = {
         add(code("f(); # quiet")),
         add(code("def f(:")),
     ],
+    lints.code_knows_no_front_end: [
+        add(code("from google.colab import files")),
+        add(code("get_ipython().system('ls')")),
+        add(code("import os\nos.chdir('/content')")),
+    ],
     lints.claims_can_fail: [
         add(code("assert 1 < 2\nverify('One is less than two.', True)")),
         add(code("verify('Nothing is said for it.')")),
@@ -171,6 +176,21 @@ FAULTS = {
         add(markdown("% a comment")),
         add(markdown("+++")),
         add(markdown("[x]{.red}")),
+    ],
+    lints.markdown_leaves_nothing_over: [
+        add(markdown("**Note ·**and **a **b")),
+        add(markdown("A word *that leans.")),
+        add(markdown("A `name that does not end.")),
+        add(markdown("Wrong ~~and right.")),
+        add(markdown("See [there](no end.")),
+        add(markdown("See below.[^1]")),
+        add(markdown("#Heading")),
+        add(markdown("Without a head:\n\n| a | b |\n| 1 | 2 |")),
+        add(markdown("> [!NOTE]\n> Mind this.")),
+        add(markdown("token\n: a row of x")),
+        add(markdown("- [ ] read it")),
+        add(markdown("It costs $5.")),
+        add(markdown("R&unknown;D")),
     ],
     lints.html_is_only_details: [
         add(markdown("<b>bold</b>")),
