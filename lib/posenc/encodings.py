@@ -227,6 +227,45 @@ class FixedCodes(nn.Module):
         return f"{self.max_length}, {self.d_model}"
 
 
+class RandomPositions(nn.Module):
+    """Add the codes of random positions, in ascending order, so that training reaches every row.
+
+    Parameters
+    ----------
+    encoding : Module
+        One that adds a code to each token, such as `SinusoidalEncoding` or `LearnedEncoding`.
+    max_length : int, at least 1
+        Positions are drawn from 0 to ``max_length - 1``, without repetition.
+
+    Raises
+    ------
+    ValueError
+        If `max_length` is not positive; at a call, if there are more tokens than positions.
+
+    Notes
+    -----
+    Each call draws once, from torch's global generator, for all its sequences, in training and in
+    evaluation alike. Neighbours no longer differ by one: the order is kept and the distances are given up.
+    Source: Ruoss et al. (2023), section 3.
+    """
+
+    def __init__(self, encoding: nn.Module, max_length: int) -> None:
+        super().__init__()
+        self.encoding = encoding
+        self.max_length = checked_count("max_length", max_length, 1)
+
+    def forward(self, x: Tensor) -> Tensor:
+        """(B, T, D) to (B, T, D). ValueError if T is over `max_length`."""
+        if x.shape[1] > self.max_length:
+            raise ValueError(f"the sequence has {x.shape[1]} tokens, but max_length is {self.max_length}")
+        positions = torch.randperm(self.max_length)[: x.shape[1]].sort().values.to(x.device)
+        codes = self.encoding(x.new_zeros(1, self.max_length, x.shape[2]))
+        return x + codes[:, positions]
+
+    def extra_repr(self) -> str:
+        return f"max_length={self.max_length}"
+
+
 def apply_rotary(x: Tensor, start: int = 0, base: float = 10000.0, layout: str = "interleaved") -> Tensor:
     """Turn each pair of columns of each row by the angle of its position: the rotary encoding (RoPE).
 

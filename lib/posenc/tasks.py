@@ -8,6 +8,7 @@ A causal mask is not blind to order, so no ceiling here binds a model that has o
 """
 
 import math
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from fractions import Fraction
 from typing import Protocol
@@ -15,7 +16,7 @@ from typing import Protocol
 import torch
 from torch import Tensor
 
-from posenc._checks import checked_count
+from posenc._checks import checked_count, described
 from posenc.symmetry import first_token_ceiling, largest_share, reversal_ceiling
 
 IGNORED = -100
@@ -368,6 +369,83 @@ class FixedSample:
             raise ValueError(f"the set holds sequences of length {self.length}, not {length!r}")
         rows = _uniform(self.examples, batch, 1, generator)[:, 0]
         return self.tokens[rows], self.targets[rows]
+
+
+@dataclass(frozen=True)
+class WithBeginning:
+    """The same task with a symbol of its own before every sequence, the same each time.
+
+    `length` stays that of the sequence without it. If every token has a target, this one has none.
+    """
+
+    task: Task
+
+    @property
+    def vocab_size(self) -> int:
+        return self.task.vocab_size + 1
+
+    @property
+    def num_classes(self) -> int:
+        return self.task.num_classes
+
+    @property
+    def read_out(self) -> str:
+        return self.task.read_out
+
+    def sample(self, batch: int, length: int, generator: torch.Generator) -> tuple[Tensor, Tensor]:
+        """Tokens (B, T + 1) and targets (B, T + 1) or (B,). ValueError as the task's own."""
+        tokens, targets = self.task.sample(batch, length, generator)
+        tokens = torch.cat([torch.full_like(tokens[:, :1], self.task.vocab_size), tokens], dim=1)
+        if targets.dim() == 2:
+            targets = torch.cat([torch.full_like(targets[:, :1], IGNORED), targets], dim=1)
+        return tokens, targets
+
+    def ceiling(self, length: int) -> float:
+        """Order-blind: that of the task, since a symbol that is always there says nothing."""
+        return self.task.ceiling(length)
+
+
+@dataclass(frozen=True)
+class Rule:
+    """A task of your own: uniform symbols, and a function that gives their targets.
+
+    Parameters
+    ----------
+    answer : callable
+        From tokens (B, T) to targets: (B, T) if `read_out` is "token", else (B,); integers from 0 to
+        ``num_classes - 1``, or `IGNORED`.
+    symbols : int
+    num_classes : int
+    read_out : "pooled", "last" or "token"
+    """
+
+    answer: Callable[[Tensor], Tensor]
+    symbols: int
+    num_classes: int
+    read_out: str = "pooled"
+
+    def __post_init__(self) -> None:
+        checked_count("symbols", self.symbols, 1)
+        checked_count("num_classes", self.num_classes, 1)
+
+    @property
+    def vocab_size(self) -> int:
+        return self.symbols
+
+    def sample(self, batch: int, length: int, generator: torch.Generator) -> tuple[Tensor, Tensor]:
+        """Tokens (B, T) and what `answer` gives for them, as int64. ValueError if that is of another shape."""
+        tokens = _uniform(self.symbols, batch, length, generator)
+        targets = self.answer(tokens.clone())
+        expected = (batch, length) if self.read_out == "token" else (batch,)
+        if not isinstance(targets, Tensor) or tuple(targets.shape) != expected or targets.is_floating_point():
+            raise ValueError(f"read_out {self.read_out!r} needs integer answers {expected}, not {described(targets)}")
+        targets = targets.long()
+        classes = targets[targets != IGNORED]
+        if classes.numel() and not 0 <= int(classes.min()) <= int(classes.max()) < self.num_classes:
+            raise ValueError(
+                f"answers must lie in 0..{self.num_classes - 1}, not in {int(classes.min())}..{int(classes.max())}"
+            )
+        return tokens, targets
 
 
 def _uniform(symbols: int, batch: int, length: int, generator: torch.Generator) -> Tensor:

@@ -10,7 +10,15 @@ from hypothesis import strategies as st
 from torch import nn
 
 from posenc import encodings
-from posenc.encodings import FixedCodes, LearnedEncoding, SinusoidalEncoding, frequencies, sinusoidal_encoding
+from posenc.encodings import (
+    FixedCodes,
+    LearnedEncoding,
+    RandomPositions,
+    SinusoidalEncoding,
+    frequencies,
+    sinusoidal_encoding,
+)
+from posenc.training import seeded
 
 PRECISE = {"rtol": 0, "atol": 1e-12}
 
@@ -460,5 +468,39 @@ def test_learned_refuses_by_name(arguments):
 
 def test_every_public_name_says_what_it_does():
     public = [thing for name, thing in vars(encodings).items() if getattr(thing, "__module__", "") == encodings.__name__ and name[0] != "_"]
-    assert len(public) == 11
+    assert len(public) == 12
     assert all(inspect.getdoc(thing) and "Raises" in inspect.getdoc(thing) for thing in public)
+
+
+# Random positions
+
+
+def test_random_positions_are_rows_of_the_table_in_ascending_order_and_the_same_for_the_batch():
+    layer = RandomPositions(LearnedEncoding(9, 4), 9)
+    for seed in range(20):
+        with seeded(seed):
+            codes = layer(torch.zeros(3, 5, 4))
+        assert torch.equal(codes, codes[:1].expand(3, -1, -1))
+        rows = (codes[0, :, None] == layer.encoding.table).all(dim=-1).nonzero()
+        assert rows[:, 0].tolist() == [0, 1, 2, 3, 4] and (rows[:, 1].diff() > 0).all()
+
+
+def test_random_positions_reach_every_row_and_are_drawn_anew_also_in_evaluation():
+    layer = RandomPositions(LearnedEncoding(9, 4), 9).eval()
+    with seeded(0):
+        drawn = [layer(torch.zeros(1, 5, 4)) for _ in range(40)]
+    assert any(not torch.equal(drawn[0], other) for other in drawn)
+    sum(drawn).sum().backward()
+    assert (layer.encoding.table.grad.abs().sum(dim=1) > 0).all()
+
+
+def test_all_random_positions_are_the_positions():
+    x = torch.randn(2, 9, 4)
+    torch.testing.assert_close(RandomPositions(SinusoidalEncoding(4), 9)(x), SinusoidalEncoding(4)(x))
+
+
+def test_more_tokens_than_random_positions_are_refused():
+    with pytest.raises(ValueError, match="the sequence has 10 tokens, but max_length is 9"):
+        RandomPositions(SinusoidalEncoding(4), 9)(torch.zeros(1, 10, 4))
+    with pytest.raises(ValueError, match="max_length must be an integer of at least 1, not 0"):
+        RandomPositions(SinusoidalEncoding(4), 0)

@@ -18,9 +18,11 @@ from posenc.tasks import (
     FixedSample,
     Majority,
     Reversal,
+    Rule,
     RunningParity,
     TokenBack,
     WhoChasedWhom,
+    WithBeginning,
 )
 
 TASKS = {
@@ -34,6 +36,8 @@ TASKS = {
     "who chased whom": (WhoChasedWhom(), 5),
     "who chased whom, bare": (WhoChasedWhom(articles=False), 3),
     "few": (FixedSample(Reversal(5), 7, 6), 6),
+    "rule": (Rule(lambda tokens: tokens.amax(dim=1), 5, 5), 6),
+    "rule, token": (Rule(lambda tokens: tokens, 5, 5, "token"), 6),
 }
 every_task = pytest.mark.parametrize("task, length", TASKS.values(), ids=TASKS.keys())
 
@@ -313,3 +317,55 @@ def test_ceilings_are_probabilities_above_chance():
         values = [task.ceiling(length) for length in (8, 16, 32)]
         assert 0.25 < values[2] < values[1] < values[0] < 1
     assert all(math.isclose(RunningParity().ceiling(n), 0.5, abs_tol=0.25) for n in (4, 16, 40))
+
+
+# Tasks made of others, or of a function
+
+
+@pytest.mark.parametrize("task", [Reversal(5), FirstToken(5), FirstToken(5, "last"), TokenBack(2, 5)], ids=repr)
+def test_beginning_is_one_symbol_more_before_the_same_examples(task):
+    longer = WithBeginning(task)
+    assert (longer.vocab_size, longer.num_classes, longer.read_out) == (6, task.num_classes, task.read_out)
+    (tokens, targets), (more, answers) = (t.sample(9, 6, generator()) for t in (task, longer))
+    assert more.shape == (9, 7) and (more[:, 0] == 5).all() and torch.equal(more[:, 1:], tokens)
+    if task.read_out == "token":
+        assert (answers[:, 0] == IGNORED).all() and torch.equal(answers[:, 1:], targets)
+    else:
+        assert torch.equal(answers, targets)
+    assert longer.ceiling(6) == task.ceiling(6)
+
+
+def test_ceiling_is_not_moved_by_a_beginning():
+    tokens = every_sequence(3, 4)
+    longer = torch.cat([torch.full((81, 1), 3), tokens], dim=1)
+    targets = torch.cat([torch.full((81, 1), 9), tokens.flip(1)], dim=1)
+    of_all = order_blind_ceiling(longer, targets) * 5  # the beginning itself is always right here
+    assert WithBeginning(Reversal(3)).ceiling(4) == pytest.approx((of_all - 1) / 4, abs=1e-12)
+
+
+def test_rule_answers_by_its_function_and_may_not_change_the_tokens():
+    task = Rule(lambda tokens: tokens.sub_(tokens.amin()).sum(dim=1).int() % 2, 4, 2)
+    tokens, targets = task.sample(30, 5, generator())
+    assert targets.dtype == torch.int64 and torch.equal(targets, tokens.sum(dim=1) % 2)
+    assert torch.equal(tokens, torch.randint(4, (30, 5), generator=generator()))
+
+
+@pytest.mark.parametrize(
+    "answer, read_out, said",
+    [
+        (lambda tokens: tokens, "pooled", r"read_out 'pooled' needs integer answers \(3,\), not a torch.int64 tensor of shape \(3, 5\)"),
+        (lambda tokens: tokens[:, 0], "token", r"read_out 'token' needs integer answers \(3, 5\)"),
+        (lambda tokens: tokens[:, 0] / 2, "last", "needs integer answers"),
+        (lambda tokens: 1, "last", "not int"),
+        (lambda tokens: tokens[:, 0] + 2, "last", r"answers must lie in 0..1, not in 2..4"),
+        (lambda tokens: tokens[:, 0] - 9, "last", r"answers must lie in 0..1"),
+    ],
+)
+def test_rule_says_what_is_wrong_with_an_answer(answer, read_out, said):
+    with pytest.raises(ValueError, match=said):
+        Rule(answer, 4, 2, read_out).sample(3, 5, generator(3))
+
+
+def test_rule_may_leave_tokens_unasked():
+    targets = Rule(lambda tokens: torch.where(tokens == 0, IGNORED, 0), 4, 1, "token").sample(3, 5, generator())[1]
+    assert set(targets.unique().tolist()) == {IGNORED, 0}
