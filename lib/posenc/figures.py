@@ -4,13 +4,18 @@ One palette with fixed meanings, safe for colour blindness (Okabe and Ito for th
 Paul Tol's "muted" for encodings and cells), one width, no titles: captions stand under the figures.
 """
 
+import textwrap
 from collections.abc import Sequence
+from typing import TYPE_CHECKING
 
 import matplotlib.pyplot as plt
 import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from torch import Tensor
+
+if TYPE_CHECKING:
+    from posenc.experiments import Results
 
 WIDTH = 6.4
 """Width of every figure, in inches."""
@@ -31,6 +36,16 @@ MODELS = {
     "gru": "#88CCEE",
 }
 """Colours of encodings and recurrent cells, the same through the whole book."""
+
+NAMES = {
+    "none": "no positions",
+    "causal": "causal mask alone",
+    "alibi": "ALiBi",
+    "elman": "Elman",
+    "lstm": "LSTM",
+    "gru": "GRU",
+}
+"""What a figure calls a model, if not by its name in `MODELS`."""
 
 CEILING = {"color": "#222222", "linestyle": (0, (4, 3)), "linewidth": 1.2}
 """How an exact ceiling is drawn."""
@@ -129,3 +144,61 @@ def draw_weights(
         for (row, column), weight in np.ndenumerate(weights):
             ink = "white" if weight > 0.55 * largest else "black"
             ax.text(column, row, f"{weight:.2f}", ha="center", va="center", fontsize=8, color=ink)
+
+
+def draw_map(ax: Axes, results: "Results", groups: Sequence[int] = (2, 2, 3, 3)) -> None:
+    """Draw a table of results: models down, tasks across, darker the nearer a mean score is to the best.
+
+    White is what can be had without order, see `posenc.experiments.Results.shares`. A cell holds the mean over
+    seeds and, where seeds differ, the smallest and the largest score. The order-blind ceilings stand below.
+
+    Parameters
+    ----------
+    ax : Axes
+    results : Results
+        As from `posenc.experiments.load`.
+    groups : sequence of int
+        How many rows stand together before each gap.
+
+    Raises
+    ------
+    ValueError
+        If the groups do not hold as many rows as the results.
+    """
+    rows, columns = results.rows, results.columns
+    if sum(groups) != len(rows):
+        raise ValueError(f"groups {tuple(groups)} hold {sum(groups)} rows, but the results have {len(rows)}")
+    group = np.repeat(np.arange(len(groups)), groups)
+    heights = np.arange(len(rows)) + 0.25 * group
+    paint = plt.get_cmap("Blues")
+    for height, scores, shares in zip(heights, results.scores, results.shares):
+        for place, (of_seeds, share) in enumerate(zip(scores, shares)):
+            box = plt.Rectangle((place - 0.5, height - 0.5), 1, 1, facecolor=paint(0.8 * share), edgecolor="white", linewidth=1)
+            ax.add_patch(box)
+            low, mean, high = (_two_digits(x) for x in (of_seeds.min(), of_seeds.mean(), of_seeds.max()))
+            ink = {"ha": "center", "color": "white" if share > 0.7 else "black"}
+            ax.text(place, height - (0.14 if low != high else 0), mean, va="center", fontsize=8, **ink)
+            if low != high:
+                ax.text(place, height + 0.26, f"{low}–{high}", va="center", fontsize=5.5, **ink)
+    bottom = heights[-1] + 1.25
+    for place, ceiling in enumerate(results.ceilings.values()):
+        ax.text(place, bottom, "–" if ceiling is None else _two_digits(ceiling), ha="center", va="center", fontsize=8)
+    ax.set_yticks([*heights, bottom], [*(NAMES.get(row, row) for row in rows), "order-blind ceiling"])
+    ax.set_xticks(range(len(columns)), [_stacked(name, results) for name in columns], fontsize=6.5)
+    ax.set_xlim(-0.5, len(columns) - 0.5)
+    ax.set_ylim(bottom + 0.5, -0.5)
+    ax.xaxis.tick_top()
+    ax.tick_params(length=0)
+    ax.spines[:].set_visible(False)
+
+
+def _stacked(name: str, results: "Results") -> str:
+    """The name of a column in short lines; what is an error says that it is better low."""
+    column = results.settings["columns"][name]
+    lines = [line for part in name.split(", ") for line in textwrap.wrap(part, 8)]
+    return "\n".join([*lines, "error ↓"] if column["top"] < column["floor"] else lines)
+
+
+def _two_digits(score: float) -> str:
+    """0.256 as ".26", and 1 as "1.00"."""
+    return f"{score:.2f}".removeprefix("0")
