@@ -321,7 +321,7 @@ def opening_tells_the_reader(chapter: Chapter) -> Problems:
 MACROS = set(
     "alpha beta gamma delta epsilon varepsilon zeta eta theta iota kappa lambda mu nu xi pi rho sigma tau upsilon phi "
     "varphi chi psi omega Gamma Delta Theta Lambda Xi Pi Sigma Phi Psi Omega "
-    "frac tfrac dfrac sqrt binom sum prod int lim max min sup inf log ln exp sin cos tan det dim ker arg Pr "
+    "frac tfrac dfrac sqrt binom sum prod int lim max min sup inf log ln exp sin cos tan tanh det dim ker arg Pr "
     "operatorname mathrm mathbf mathbb mathcal mathsf mathtt boldsymbol text textbf textit textrm "
     "cdot cdots ldots vdots ddots dots times div pm mp circ bullet star ast oplus otimes odot "
     "le ge leq geq ne neq ll gg lt gt approx sim simeq equiv cong propto in notin ni subset subseteq cup cap setminus "
