@@ -13,7 +13,7 @@ INPUTS := $(shell find _config.yml _toc.yml book notebooks lib -name '__pycache_
 
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
-.PHONY: help book test notebooks colab bench repository clean FORCE
+.PHONY: help book test notebooks results colab bench repository clean FORCE
 
 help: ## this list
 	@sed -n 's/^\([a-z]*\):.*## /\1\t/p' Makefile | awk -F'\t' '{ printf "make %-11s %s\n", $$1, $$2 }'
@@ -28,6 +28,10 @@ test: .venv/test.made _build/book.made ## install everything and run every test
 
 notebooks: .venv/test.made ## re-execute the notebooks in place (ONLY=notebooks/NN_name.ipynb for one)
 	$(PY) $(TOOLS)/execute.py --jobs $(JOBS) $(ONLY)
+
+results: .venv/test.made ## compute the large tables anew (ONLY=extrapolation, depth or map for one); goes on if broken off
+	PYTHONPATH=lib $(PY) -m posenc.experiments $(ONLY) $(if $(KEEP),--keep)
+	$(PY) $(TOOLS)/map_picture.py
 
 colab: .venv/test.made .venv-colab/made ## run every chapter as Colab does: its versions, an empty folder, a clone
 	COLAB_PYTHON=.venv-colab/bin/python $(PY) -m pytest tests/colab/colab.py --durations=0 -v
