@@ -13,7 +13,7 @@ INPUTS := $(shell find _config.yml _toc.yml book notebooks lib -name '__pycache_
 
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
-.PHONY: help book test notebooks results colab bench repository clean FORCE
+.PHONY: help book test notebooks results colab mutants bench repository clean FORCE
 
 help: ## this list
 	@sed -n 's/^\([a-z]*\):.*## /\1\t/p' Makefile | awk -F'\t' '{ printf "make %-11s %s\n", $$1, $$2 }'
@@ -36,8 +36,14 @@ results: .venv/test.made ## compute the large tables anew (ONLY=extrapolation, d
 colab: .venv/test.made .venv-colab/made ## run every chapter as Colab does: its versions, an empty folder, a clone
 	COLAB_PYTHON=.venv-colab/bin/python $(PY) -m pytest tests/colab/colab.py --durations=0 -v
 
-bench: .venv/test.made _build/book.made ## seconds per chapter, compressed bytes per page
-	$(PY) $(TOOLS)/bench.py
+mutants: .venv/test.made ## plant faults, count who notices: AGAINST=tests, chapters or checks (a quarter of an hour each)
+	$(PY) tests/mutation/mutate.py --jobs $(JOBS) $(if $(AGAINST),--against $(AGAINST))
+
+bench: .venv/test.made _build/book.made ## what a reader waits for: seconds per chapter; bytes and seconds per page
+	CHROMIUM="$$(sh $(TOOLS)/chromium.sh)" && export CHROMIUM && $(PY) $(TOOLS)/bench.py
+
+links: _build/book.made ## ask for every address outside the book that it links to (needs the network)
+	$(PY) $(TOOLS)/links.py
 
 repository: ## URL=https://…: where the book is published, in every place that says so (URL= unsets)
 	@$(PYTHON) $(TOOLS)/address.py $(if $(filter command,$(firstword $(origin URL))),'$(URL)')
