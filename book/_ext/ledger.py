@@ -18,7 +18,10 @@ from sphinx.addnodes import pending_xref
 from sphinx.application import Sphinx
 from sphinx.environment import BuildEnvironment
 from sphinx.transforms import SphinxTransform
+from sphinx.util import logging
 from sphinx.util.docutils import SphinxDirective
+
+LOGGER = logging.getLogger(__name__)
 
 _PROVED = re.compile(rf"(?:{'|'.join(BOX_KINDS)})\s+\d+\.\d+")
 _WORK = re.compile(r".+, \d{4}[a-z]?")
@@ -44,9 +47,14 @@ class GatherEvidence(SphinxTransform):
         if chapter_number(self.env.docname) is None:
             return
         found = []
+        stated = ""
         for node in list(self.document.findall(nodes.Element)):
             if isinstance(node, box) and node["kind"] == "proof":
-                found.append(Found("proof", node["name"], node["ids"][0], self.section(node)))
+                # A proof that names nothing proves what was stated last.
+                name = node["name"] if _PROVED.search(node["name"]) else f"Proof of {stated}" if stated else "Proof"
+                found.append(Found("proof", name, node["ids"][0], self.section(node)))
+            elif isinstance(node, box) and node["kind"] in ("theorem", "lemma", "proposition", "corollary"):
+                stated = node["name"].split(" · ")[0]
             elif isinstance(node, nodes.paragraph) and "verified" in node["classes"] and node["ids"]:
                 found.append(Found("claim", node.astext(), node["ids"][0], self.section(node)))
             elif isinstance(node, pending_xref) and node["refdomain"] == "book" and _WORK.fullmatch(node["reftarget"]):
@@ -60,6 +68,21 @@ class GatherEvidence(SphinxTransform):
         while node is not None and not (isinstance(node, nodes.section) and isinstance(node.parent, nodes.section)):
             node = node.parent
         return [child.deepcopy() for child in node[0].children] if node is not None else []
+
+
+def proved(proof: Found) -> str:
+    """The name of what a proof proves, such as "Theorem 2.1"; empty if it names nothing."""
+    name = _PROVED.search(proof.text)
+    return " ".join(name[0].split()) if name else ""
+
+
+def check_proofs(app: Sphinx, env: BuildEnvironment) -> None:
+    """A proof of something that the book does not state is a warning."""
+    domain = env.get_domain("book")
+    for docname, found in domain.data["evidence"].items():
+        for proof in of_kind(found, "proof"):
+            if proved(proof) and proved(proof) not in domain.targets:
+                LOGGER.warning('nothing in the book is called "%s"', proved(proof), location=docname)
 
 
 class ledger_counts(nodes.General, nodes.Element):
@@ -162,9 +185,8 @@ def _lead(words: str) -> nodes.paragraph:
 def _proof(app: Sphinx, docname: str, chapter: str, proof: Found) -> nodes.list_item:
     """The link to a proof, and what it proves in words."""
     item = nodes.paragraph("", "", link(app, docname, chapter, proof.anchor, nodes.Text(proof.text)))
-    proved = _PROVED.search(proof.text)
-    target = app.env.get_domain("book").targets.get(" ".join(proved[0].split())) if proved else None
-    title = app.env.get_domain("book").data["titles"].get(" ".join(proved[0].split()), []) if proved else []
+    target = app.env.get_domain("book").targets.get(proved(proof))
+    title = app.env.get_domain("book").data["titles"].get(proved(proof), [])
     if target and title:
         words = [child.deepcopy() for child in title]
         item += [nodes.Text(": "), link(app, docname, target.docname, target.anchor, *words)]
@@ -193,4 +215,5 @@ def setup(app: Sphinx) -> dict[str, Any]:
     app.add_node(ledger_chapter)
     app.add_directive("ledger", ShowLedger)
     app.connect("doctree-resolved", fill)
+    app.connect("env-check-consistency", check_proofs)
     return {"version": "1", "parallel_read_safe": True, "parallel_write_safe": True}

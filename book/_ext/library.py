@@ -66,7 +66,7 @@ class ShowLibrary(SphinxDirective):
         for item, node in public(tree):
             part = self.section(f"{name}-{item}", nodes.literal("", item))
             if isinstance(node, (ast.FunctionDef, ast.ClassDef)):
-                part += self.definition(node, path)
+                part += self.definition(node, path, tree)
             else:
                 part += [self.code(ast.unparse(node)), *self.docstring(constant_docstring(tree, node))]
             section += part
@@ -79,18 +79,18 @@ class ShowLibrary(SphinxDirective):
         self.state.document.ids[identifier] = section
         return section
 
-    def definition(self, node: Definition, path: Path) -> list[nodes.Node]:
+    def definition(self, node: Definition, path: Path, tree: ast.Module) -> list[nodes.Node]:
         """The signature of a function or class, its docstring, and its public methods."""
         text = ast.get_docstring(node)
         if not text and not is_small(node):
             self.undocumented(path, node.lineno, node.name)
-        parts = [self.code(signature(node)), *self.docstring(text or "")]
+        parts = [self.code(signature(node, tree)), *self.docstring(text or "")]
         if isinstance(node, ast.ClassDef):
             methods = nodes.definition_list("", classes=["methods"])
             for method in node.body:
                 if isinstance(method, ast.FunctionDef) and not method.name.startswith("_") and ast.get_docstring(method):
                     body = nodes.definition("", *self.docstring(ast.get_docstring(method) or ""))
-                    term = nodes.term("", "", nodes.literal("", signature(method, inside=True)))
+                    term = nodes.term("", "", nodes.literal("", signature(method, tree, inside=True)))
                     methods += nodes.definition_list_item("", term, body)
             parts += [methods] if len(methods) else []
         return parts
@@ -203,15 +203,17 @@ def is_small(node: Definition) -> bool:
     return isinstance(node, ast.ClassDef) and all(isinstance(part, (ast.Pass, ast.Expr)) for part in node.body)
 
 
-def signature(node: Definition, inside: bool = False) -> str:
+def signature(node: Definition, tree: ast.Module, inside: bool = False) -> str:
     """The line that defines a function, or that makes an instance of a class, broken where it is too long."""
     if isinstance(node, ast.ClassDef):
         made = next((part for part in node.body if isinstance(part, ast.FunctionDef) and part.name == "__init__"), None)
-        if made is None:
-            listed, result = dataclass_fields(node) if "dataclass" in decorators(node) else [], ""
+        start, result = f"class {node.name}", ""
+        if made is not None:
+            listed = arguments(made)[1:]
+        elif "dataclass" in decorators(node):
+            listed = list(dataclass_fields(node, tree).values())
         else:
-            listed, result = arguments(made)[1:], ""
-        start = f"class {node.name}"
+            listed = [ast.unparse(base) for base in node.bases]
     else:
         listed = arguments(node)[1:] if inside else arguments(node)
         result = f" -> {ast.unparse(node.returns)}" if node.returns and not inside else ""
@@ -224,9 +226,13 @@ def signature(node: Definition, inside: bool = False) -> str:
     return f"{start}(\n" + "".join(f"    {argument},\n" for argument in listed) + f"){result}"
 
 
-def dataclass_fields(node: ast.ClassDef) -> list[str]:
-    """What a data class is made from."""
-    listed = []
+def dataclass_fields(node: ast.ClassDef, tree: ast.Module) -> dict[str, str]:
+    """What a data class is made from, its bases in the same module included, by name."""
+    listed: dict[str, str] = {}
+    above = {base.id for base in node.bases if isinstance(base, ast.Name)}
+    for part in tree.body:
+        if isinstance(part, ast.ClassDef) and part.name in above and "dataclass" in decorators(part):
+            listed |= dataclass_fields(part, tree)
     for part in node.body:
         if not isinstance(part, ast.AnnAssign):
             continue
@@ -234,9 +240,11 @@ def dataclass_fields(node: ast.ClassDef) -> list[str]:
         if isinstance(default, ast.Call) and ast.unparse(default.func) == "field":
             options = {keyword.arg: keyword.value for keyword in default.keywords}
             default = options.get("default")
-        if "init" not in options or ast.unparse(options["init"]) != "False":
-            text = f"{ast.unparse(part.target)}: {ast.unparse(part.annotation)}"
-            listed.append(text + (f" = {ast.unparse(default)}" if default else ""))
+        name = ast.unparse(part.target)
+        if "init" in options and ast.unparse(options["init"]) == "False":
+            listed.pop(name, None)
+        else:
+            listed[name] = f"{name}: {ast.unparse(part.annotation)}" + (f" = {ast.unparse(default)}" if default else "")
     return listed
 
 

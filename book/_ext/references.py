@@ -138,7 +138,7 @@ class LinkReferences(SphinxTransform):
         while node is not None:
             if isinstance(node, _UNTOUCHED) or "caption-label" in getattr(node, "attributes", {}).get("classes", ()):
                 return True
-            if isinstance(node, box_title) and node.parent["kind"] != "proof":
+            if isinstance(node, box_title):  # the summary of a proof too: a fold's handle holds no link
                 return True
             if isinstance(node, nodes.Element) and node.get("no_links"):
                 return True

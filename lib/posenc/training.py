@@ -103,7 +103,7 @@ def fit(
     batch : int, at least 1
         Sequences in a batch.
     learning_rate : float
-        The peak of the one-cycle schedule (Smith and Topin, 2018): up for the first 30 % of the steps, then
+        The peak of the one-cycle schedule (Smith and Topin, 2017): up for the first 30 % of the steps, then
         down to almost nothing.
     weight_decay : float
         Of AdamW (Loshchilov and Hutter, 2019).

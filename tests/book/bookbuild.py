@@ -77,7 +77,7 @@ def plant(folder: Path, notebooks: dict[str, str], url: str = "") -> Path:
         shutil.copytree(ROOT / name, folder / name, ignore=shutil.ignore_patterns("__pycache__"))
     for page in [*folder.glob("book/*.md"), *folder.glob("lib/posenc/*.py")]:
         text = re.sub(rf"\b({'|'.join(NUMBERED_KINDS)}) \d+\.\d+", r"\1 2.1", page.read_text(encoding="utf-8"))
-        text = re.sub(r"\b([Cc]hapters?)\s\d+(?:(?:,|\s(?:and|to))\s+\d+)*", r"\1 2", text)
+        text = re.sub(r"\b([Cc]hapters?)\s+\d+(?:(?:,|\s+(?:and|to))\s+\d+)*", r"\1 2", text)
         page.write_text(text, encoding="utf-8")
     shutil.copy(ROOT / "_toc.yml", folder)
     config = (ROOT / "_config.yml").read_text(encoding="utf-8")

@@ -155,6 +155,12 @@ Vaswani et al. (2017) and (Lee et al., 2019; see Zaheer et al., 2017) and Hahn (
 Figures 2.1, Figure 2.1 and Table 2.1. In code, `Theorem 9.9`; in math, $\\text{Theorem 9.9}$; in
 [a link to Theorem 9.9](https://example.org). Not ours: (in 2017), March (1999 words), the years 1700–2008.
 """),
+    text("""## Words
+
+The **mask**, `mask` and $\\text{mask}$ do not count, nor does [this mask](https://example.org). A mask does, once; masks
+come later. *Tokens* do, a token then not; headless is no head.
+
+Said of value and position: nothing. Equivariance was linked above."""),
     text(
         "A formula that is wider than a phone:\n\n"
         + "$$" + " + ".join(f"\\frac{{x_{{{i}}}}}{{\\sqrt{{d}}}}" for i in range(40)) + "$$"

@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
+import gzip
 import os
 import shutil
 from collections.abc import Iterator
+from functools import cache
+from pathlib import Path
+from urllib.parse import unquote, urlsplit
 
 import planted
 import pytest
@@ -23,6 +27,8 @@ OPTIONS = [
 WIDE, PHONE = {"width": 1300, "height": 900}, {"width": 360, "height": 740}
 SHOWN = [("book", name) for name in PAGES] + [("sink", planted.SECOND)]
 """Every page, and one made for the tests that has everything on it."""
+LIMIT = 1_000_000
+"""Bytes of a page with all that it loads, compressed."""
 OPEN_FOLDS = "document.querySelectorAll('article details').forEach(fold => { fold.open = true; })"
 
 THIN_OUT = """() => {
@@ -55,8 +61,10 @@ def browser() -> Iterator[Browser]:
 class Visit:
     """A page, and what went wrong while it was open."""
 
-    def __init__(self, browser: Browser, book: Built, name: str, size: dict[str, int], theme: str) -> None:
-        self.context = browser.new_context(viewport=size, color_scheme=theme)
+    def __init__(
+        self, browser: Browser, book: Built, name: str, size: dict[str, int], theme: str, **options: object
+    ) -> None:
+        self.context = browser.new_context(viewport=size, color_scheme=theme, **options)
         self.page: Page = self.context.new_page()
         self.outside: list[str] = []
         self.errors: list[str] = []
@@ -82,27 +90,70 @@ class Visit:
 
 
 @pytest.mark.parametrize(("which", "name"), SHOWN)
-def test_complete_without_a_network(request: pytest.FixtureRequest, browser: Browser, which: str, name: str) -> None:
-    with Visit(browser, request.getfixturevalue(which), name, WIDE, "light") as page:
+def test_at_a_desk(request: pytest.FixtureRequest, browser: Browser, which: str, name: str) -> None:
+    """Complete without a network, light, and accessible in both themes."""
+    book = request.getfixturevalue(which)
+    with Visit(browser, book, name, WIDE, "light") as page:
         page.evaluate(OPEN_FOLDS)
-        assert page.evaluate("[...document.querySelectorAll('.math')].filter(e => !e.querySelector('.katex')).length") == 0
-        if page.query_selector(".katex"):
-            assert page.evaluate(
-                "document.fonts.load('16px KaTeX_Main').then(() => document.fonts.load('16px KaTeX_Math'))"
-                ".then(() => [...document.fonts].filter(f => f.family.startsWith('KaTeX') && f.status === 'error').length)"
-            ) == 0
-            assert page.evaluate("document.fonts.check('16px KaTeX_Main')")
-        pictures = page.evaluate("[...document.images].map(i => [i.getAttribute('src'), i.alt, i.complete && i.naturalWidth])")
-        for address, alt, width in pictures:
-            assert width, f"{address} does not show"
-            least = 5 if "/_static/" in address else 20
-            assert len(alt.strip()) >= least, f"{address} has no real alternative text: {alt!r}"
-            assert not alt.startswith(("Image", "<Figure", "../_images")), f"{address}: {alt!r}"
+        complete(page)
+        light(page, book)
+        page.evaluate(THIN_OUT)
+        for theme in ("light", "dark"):
+            page.emulate_media(color_scheme=theme)
+            page.wait_for_function(f"document.documentElement.dataset.theme === '{theme}'")
+            grave = violations(page, theme)
+            assert not grave, f"{theme}:\n" + "\n".join(grave)
+
+
+def complete(page: Page) -> None:
+    """Every formula is typeset in its fonts, every picture shows and says what it is."""
+    assert page.evaluate("[...document.querySelectorAll('.math')].filter(e => !e.querySelector('.katex')).length") == 0
+    if page.query_selector(".katex"):
+        assert page.evaluate(
+            "document.fonts.load('16px KaTeX_Main').then(() => document.fonts.load('16px KaTeX_Math'))"
+            ".then(() => [...document.fonts].filter(f => f.family.startsWith('KaTeX') && f.status === 'error').length)"
+        ) == 0
+        assert page.evaluate("document.fonts.check('16px KaTeX_Main')")
+    pictures = page.evaluate("[...document.images].map(i => [i.getAttribute('src'), i.alt, i.complete && i.naturalWidth])")
+    for address, alt, width in pictures:
+        assert width, f"{address} does not show"
+        least = 5 if "/_static/" in address else 20
+        assert len(alt.strip()) >= least, f"{address} has no real alternative text: {alt!r}"
+        assert not alt.startswith(("Image", "<Figure", "../_images")), f"{address}: {alt!r}"
+
+
+def light(page: Page, book: Built) -> None:
+    """What the browser fetched for this page, fonts too, compressed as a server would send it."""
+    asked = page.evaluate("performance.getEntriesByType('resource').map(entry => entry.name)")
+    files = {Path(unquote(urlsplit(address).path)) for address in [page.url, *asked] if address.startswith("file:")}
+    assert all(path.is_relative_to(book.html) for path in files)
+    size = {path: path.stat().st_size if path.suffix in (".png", ".woff2") else compressed(path) for path in files}
+    assert sum(size.values()) < LIMIT, sorted(((n, path.name) for path, n in size.items()), reverse=True)[:5]
+
+
+@cache
+def compressed(path: Path) -> int:
+    return len(gzip.compress(path.read_bytes(), compresslevel=6))
+
+
+def violations(page: Page, theme: str) -> list[str]:
+    """What axe calls serious or critical."""
+    # Without preload: axe would fetch the style sheets once more, which a page opened from disk may not.
+    options = {"preload": False, "resultTypes": ["violations"]}
+    if theme == "dark":  # all but the colours is the same in both
+        options["runOnly"] = ["color-contrast", "link-in-text-block"]
+    return [
+        f"{found['id']} ({found['impact']}): {node['html'][:160]} | {node.get('failureSummary', '')[:200]}"
+        for found in Axe().run(page, options=options).response["violations"]
+        if found["impact"] in ("serious", "critical")
+        for node in found["nodes"][:4]
+    ]
 
 
 @pytest.mark.parametrize(("which", "name"), SHOWN)
 def test_fits_a_phone(request: pytest.FixtureRequest, browser: Browser, which: str, name: str) -> None:
     with Visit(browser, request.getfixturevalue(which), name, PHONE, "light") as page:
+        assert page.evaluate("document.querySelectorAll('details.box-proof[open]').length") == 0
         page.evaluate(OPEN_FOLDS)
         page.wait_for_timeout(50)
         too_wide = page.evaluate(
@@ -110,7 +161,8 @@ def test_fits_a_phone(request: pytest.FixtureRequest, browser: Browser, which: s
                 const room = document.documentElement.clientWidth, found = [];
                 if (document.documentElement.scrollWidth <= room) return found;
                 for (const e of document.querySelectorAll('article *'))
-                    if (e.getBoundingClientRect().right > room + 1 && !e.closest('div.math, pre, .pst-scrollable-table-container'))
+                    if (e.getBoundingClientRect().right > room + 1
+                        && !e.closest('div.math, pre, figure .view, .pst-scrollable-table-container'))
                         found.push(`${e.tagName}.${e.className}: ${e.textContent.trim().slice(0, 60)}`);
                 return ['the page scrolls sideways', ...found];
             }"""
@@ -133,27 +185,14 @@ def test_fits_a_phone(request: pytest.FixtureRequest, browser: Browser, which: s
             ).map(e => e.querySelector('annotation').textContent)"""
         )
         assert not escaping, "formulas in a line that are wider than a phone"
-
-
-@pytest.mark.parametrize("theme", ["light", "dark"])
-@pytest.mark.parametrize(("which", "name"), SHOWN)
-def test_accessible(request: pytest.FixtureRequest, browser: Browser, which: str, name: str, theme: str) -> None:
-    with Visit(browser, request.getfixturevalue(which), name, WIDE, theme) as page:
-        assert page.evaluate("document.documentElement.dataset.theme") == theme
-        page.evaluate(OPEN_FOLDS)
-        page.evaluate(THIN_OUT)
-        # Without preload: axe would fetch the style sheets once more, which a page opened from disk may not.
-        options = {"preload": False, "resultTypes": ["violations"]}
-        if theme == "dark":  # all but the colours is the same in both
-            options["runOnly"] = ["color-contrast", "link-in-text-block"]
-        results = Axe().run(page, options=options).response
-        grave = [
-            f"{found['id']} ({found['impact']}): {node['html'][:160]} | {node.get('failureSummary', '')[:200]}"
-            for found in results["violations"]
-            if found["impact"] in ("serious", "critical")
-            for node in found["nodes"][:4]
-        ]
-        assert not grave, "\n".join(grave)
+        shrunk = page.evaluate(
+            """() => [...document.querySelectorAll('figure.book-figure img')].filter(e => {
+                const frame = e.closest('.view');
+                return e.clientWidth < 500 || frame.tabIndex !== 0 || getComputedStyle(frame).overflowX !== 'auto'
+                    || e.getBoundingClientRect().left < 0;
+            }).map(e => e.alt)"""
+        )
+        assert not shrunk, "pictures whose labels are too small, or that no key can scroll"
 
 
 def test_dark_pages_are_dark(book: Built, browser: Browser) -> None:
@@ -188,6 +227,68 @@ def test_a_link_into_a_fold_opens_it_and_paper_has_no_folds(book: Built, browser
         assert page.evaluate(closed) == 1
         page.evaluate("document.querySelector('article details p').id = 'inside'; location.hash = 'inside'")
         page.wait_for_function(closed + " === 0")
+
+
+def test_a_proof_stands_open_at_a_desk_and_folds_on_a_phone(sink: Built, browser: Browser) -> None:
+    state = "document.querySelector('details.box-proof').open"
+    with Visit(browser, sink, planted.SECOND, WIDE, "light") as page:
+        assert page.evaluate(state)
+    with Visit(browser, sink, planted.SECOND, PHONE, "light") as page:
+        assert not page.evaluate(state)
+        page.focus("details.box-proof summary")
+        page.keyboard.press("Enter")
+        assert page.evaluate(state)
+        page.tap("details.box-proof summary") if page.evaluate("'ontouchstart' in window") else page.click(
+            "details.box-proof summary"
+        )
+        assert not page.evaluate(state)
+        page.evaluate("location.hash = 'proof-of-theorem-2-1'")
+        page.wait_for_function(state)
+
+
+def test_without_scripts_nothing_is_out_of_reach(sink: Built, browser: Browser) -> None:
+    with Visit(browser, sink, planted.SECOND, PHONE, "light", java_script_enabled=False) as page:
+        assert page.locator("details.box-proof").get_attribute("open") is not None
+        assert page.locator("details.box-proof p").first.is_visible()
+
+
+def test_paper_shows_what_is_folded_or_behind_a_tab(book: Built, sink: Built, browser: Browser) -> None:
+    with Visit(browser, sink, planted.SECOND, PHONE, "light") as page:
+        folded = page.locator("details.box-proof > p").first, page.locator("details > p", has_text="Use Theorem 2.1").first
+        page.emulate_media(media="print")
+        for paragraph in folded:
+            assert paragraph.bounding_box()["height"] > 10
+    with Visit(browser, book, "book/other_worlds.html", WIDE, "light") as page:
+        page.emulate_media(media="print")
+        assert all(story.is_visible() for story in page.locator(".sd-tab-content").all())
+
+
+def test_one_tab_moves_all_of_them_by_mouse_and_by_key(book: Built, browser: Browser) -> None:
+    with Visit(browser, book, "book/other_worlds.html", PHONE, "light") as page:
+        shown = "[...document.querySelectorAll('.sd-tab-content')].filter(e => e.checkVisibility()).map(e => e.id)"
+        cricket = page.evaluate(shown)
+        assert len(cricket) == 8
+        page.locator(".sd-tab-set label", has_text="Kitchen").nth(2).click()
+        kitchen = page.evaluate(shown)
+        assert len(kitchen) == 8 and not set(kitchen) & set(cricket)
+        page.locator(".sd-tab-set input:checked").first.focus()
+        page.keyboard.press("ArrowLeft")
+        assert page.evaluate(shown) == cricket
+
+
+def test_the_keyboard_reaches_the_text_first_and_shows_where_it_is(book: Built, browser: Browser) -> None:
+    with Visit(browser, book, "book/index.html", WIDE, "light") as page:
+        page.keyboard.press("Tab")
+        assert page.evaluate("document.activeElement.textContent.trim()") == "Skip to main content"
+        page.keyboard.press("Enter")
+        page.keyboard.press("Tab")
+        for _ in range(12):
+            outline = page.evaluate("getComputedStyle(document.activeElement).outlineStyle")
+            assert outline != "none", page.evaluate("document.activeElement.outerHTML.slice(0, 200)")
+            if page.evaluate("document.activeElement.closest('article') !== null"):
+                break
+            page.keyboard.press("Tab")
+        assert page.evaluate("document.activeElement.closest('article') !== null")
 
 
 def test_what_scrolls_can_be_reached_by_keyboard_and_what_fits_is_no_stop(book: Built, browser: Browser) -> None:

@@ -57,7 +57,7 @@ def test_numbered_boxes_have_an_anchor_and_a_heading(page: Tag, anchor: str, lab
         assert words(box.select_one(".box-name")) == name
 
 
-@pytest.mark.parametrize("kind", ["proof", "warning", "note", "predict", "bridge"])
+@pytest.mark.parametrize("kind", ["warning", "note", "predict", "bridge"])
 def test_other_boxes_have_a_heading_and_no_anchor(page: Tag, kind: str) -> None:
     (box,) = page.select(f".box-{kind}")
     assert not box.get("id")
@@ -69,8 +69,12 @@ def test_a_box_is_named_for_those_who_hear_it(page: Tag) -> None:
     assert page.find(id="exercise-2-1").select_one(".dots")["aria-label"] == "difficulty 2 of 3"
 
 
-def test_a_proof_links_to_what_it_proves(page: Tag) -> None:
-    assert page.select_one(".box-proof .box-title a")["href"] == "#theorem-2-1"
+def test_a_proof_can_be_folded_and_stands_open(page: Tag) -> None:
+    (proof,) = page.select("details.box-proof")
+    assert proof["id"] == "proof-of-theorem-2-1"
+    assert proof.has_attr("open")
+    assert words(proof.summary) == "Proof of Theorem 2.1."
+    assert not proof.summary.find("a"), "a link within the handle of a fold cannot be reached by every reader"
 
 
 def test_other_quotations_stay_quotations(page: Tag) -> None:

@@ -7,7 +7,6 @@ import shutil
 import stat
 import sys
 
-import bench
 import pytest
 from notebook_files import ROOT
 from work_copy import run, work_copy
@@ -164,17 +163,3 @@ def test_one_line_says_what_to_install(tmp_path, programs):
     assert (outcome.returncode, outcome.stdout) == (1, "")
     assert outcome.stderr.splitlines()[-1].startswith("The browser tests need Chromium: install the package 'chromium'")
     assert not (tmp_path / "log").exists()
-
-
-# Bench
-
-
-def test_bench_counts_the_files_that_a_page_names(tmp_path):
-    page = tmp_path / "a" / "page.html"
-    page.parent.mkdir()
-    page.write_text(
-        '<link rel="stylesheet" href="../s.css?v=1"><script src="../s.js"></script><script>1</script>'
-        '<img src="p%20q.png"><img src="data:image/png;base64,AA"><a href="other.html">x</a>'
-        '<link rel="next" href="next.html">'
-    )
-    assert bench.named_files(page) == {tmp_path / "s.css", tmp_path / "s.js", tmp_path / "a/p q.png"}
