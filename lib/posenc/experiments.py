@@ -42,8 +42,8 @@ DATA = pathlib.Path(__file__).parent / "data"
 """Where the tables are."""
 
 Row = Mapping[str, object]
-"""What sets a model apart: ``{"cell": …}``, or ``{"encoding": …}`` with ``"causal": True`` and
-``"random_positions": n`` if wanted."""
+"""What sets a model apart: ``{"cell": …}``, with a ``"forget_bias"`` for an LSTM if wanted; or ``{"encoding": …}``
+with ``"causal": True`` and ``"random_positions": n`` if wanted."""
 
 ROWS: dict[str, Row] = {
     "none": {"encoding": "none"},
@@ -168,6 +168,8 @@ def build(row: Row, problem: Problem) -> nn.Module:
     if "cell" in row:
         plain = Transformer(task.vocab_size, task.num_classes, **problem.shape, **options)
 
+        options |= {"forget_bias": row.get("forget_bias")}
+
         def of_width(hidden: int) -> RecurrentModel:
             return RecurrentModel(task.vocab_size, task.num_classes, width, hidden, row["cell"], **options)
 
@@ -260,13 +262,13 @@ def _map() -> Experiment:
         "who chased whom": CHASED,
         "the same, 3 words": dataclasses.replace(CHASED, task=WhoChasedWhom(articles=False), lengths=3, tests=(3,)),
         "which came first": Problem(FirstOfTwo(), 16, (16,), steps=200),
-        "reversal": Problem(Reversal(10), 16, (16,), steps=400),
+        "reversal": Problem(Reversal(10), 16, (16,), steps=300),
         "three back": THREE_BACK,
         "first token, n = 8": Problem(FirstToken(8, "last"), 8, (8,), steps=300),
         "first token, n = 32": Problem(FirstToken(8, "last"), 32, (32,), steps=300),
-        "parity": Problem(RunningParity(), (1, 20), (20, 40), steps=500),
+        "parity": Problem(RunningParity(), (1, 20), (20, 40), steps=400),
         "majority": Problem(Majority(4), 16, (16,), steps=200),
-        "sunspots": Problem(NextValue(sunspots()[1]), 24, (24,), steps=300),
+        "sunspots": Problem(NextValue(sunspots()[1]), 24, (24,), steps=150),
     }
     columns: dict[str, tuple[str, int]] = {}
     for name, problem in problems.items():
@@ -279,7 +281,38 @@ def _map() -> Experiment:
     return Experiment(ROWS, problems, columns)
 
 
-_EXPERIMENTS = {"extrapolation": _extrapolation, "depth": _depth, "map": _map}
+def _recall() -> Experiment:
+    """Name the first token at the last one: by length, by budget, and with forget gates that start open."""
+
+    def problem(length: int, steps: int, lengths: int | tuple[int, int] | None = None) -> Problem:
+        task = FirstToken(8, "last")
+        return Problem(task, lengths or length, (length,), steps, batch=32, learning_rate=1e-2, shape=SMALL)
+
+    problems = {
+        "n = 32": problem(32, 150),
+        "four times the steps": problem(32, 600),
+        "lengths 1 to 32": problem(32, 300, (1, 32)),
+        "n = 64": problem(64, 300),
+        "n = 128": problem(128, 300),
+    }
+    rows = {name: ROWS[name] for name in ("sinusoidal", "elman", "gru", "lstm")}
+    rows |= {f"lstm, forget bias {bias}": {"cell": "lstm", "forget_bias": float(bias)} for bias in (1, 4, 6)}
+    return Experiment(rows, problems, {name: (name, problem.tests[0]) for name, problem in problems.items()})
+
+
+def _sunspots() -> Experiment:
+    """The next year's sunspot number, by where the forecast is read."""
+    numbers = sunspots()[1]
+    problems = {
+        f"sunspots, {where}": Problem(
+            NextValue(numbers, read_out=where), 24, (24,), 300, batch=32, learning_rate=1e-2, shape=SMALL
+        )
+        for where in ("last", "pooled")
+    }
+    return Experiment(ROWS, problems, {name: (name, 24) for name in problems})
+
+
+_EXPERIMENTS = {"extrapolation": _extrapolation, "depth": _depth, "map": _map, "recall": _recall, "sunspots": _sunspots}
 NAMES = tuple(_EXPERIMENTS)
 """The experiments there are."""
 
