@@ -309,7 +309,9 @@ def _sunspots() -> Experiment:
         )
         for where in ("last", "pooled")
     }
-    return Experiment(ROWS, problems, {name: (name, 24) for name in problems})
+    # A table of 24 rows would make the learned encoding more than five per cent larger than the smallest cell.
+    rows = {name: row for name, row in ROWS.items() if name != "learned"}
+    return Experiment(rows, problems, {name: (name, 24) for name in problems})
 
 
 _EXPERIMENTS = {"extrapolation": _extrapolation, "depth": _depth, "map": _map, "recall": _recall, "sunspots": _sunspots}
