@@ -19,7 +19,7 @@ start("dials", ({ width, most, start: first }, tell) => {
   const digits = h("b.digits");
   const head = h("p.head", {}, "binary digits ", digits);
 
-  const colour = (node, x) => set(node, { "--hue": x < 0 ? "var(--minus)" : "var(--plus)", "--much": `${Math.abs(x) * 60}%` });
+  const colour = (node, x) => set(node, { "--hue": x < 0 ? "var(--minus)" : "var(--plus)", "--much": `${Math.abs(x) * 48}%` });
   const entry = (node, name, x) => colour(node, x).replaceChildren(h("small", {}, name), ` ${fixed(x)}`);
   let before = first;
   const show = () => {
