@@ -15,7 +15,6 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-from book_domain import anchor
 from docutils import nodes
 from sphinx.application import Sphinx
 from sphinx.util import logging
@@ -53,7 +52,7 @@ class ShowLibrary(SphinxDirective):
             trees[name] = ast.parse(modules[name].read_text(encoding="utf-8"))
         self.package = folder.name
         self.known = {
-            item: f"{name}-{item}" for name, tree in trees.items() for item in (found for found, _ in public(tree))
+            item: f"{name}.{item}" for name, tree in trees.items() for item in (found for found, _ in public(tree))
         }
         return [self.module(name, tree, modules[name]) for name, tree in trees.items()]
 
@@ -64,7 +63,7 @@ class ShowLibrary(SphinxDirective):
             self.undocumented(path, 1, dotted)
         section += self.docstring(ast.get_docstring(tree) or "")
         for item, node in public(tree):
-            part = self.section(f"{name}-{item}", nodes.literal("", item))
+            part = self.section(f"{name}.{item}", nodes.literal("", item))
             if isinstance(node, (ast.FunctionDef, ast.ClassDef)):
                 part += self.definition(node, path, tree)
             else:
@@ -73,7 +72,7 @@ class ShowLibrary(SphinxDirective):
         return section
 
     def section(self, identifier: str, *title: nodes.Node) -> nodes.section:
-        identifier = anchor("posenc " + identifier)
+        identifier = f"{self.package}.{identifier}"
         section = nodes.section("", nodes.title("", "", *title), ids=[identifier], names=[identifier])
         self.set_source_info(section)
         self.state.document.ids[identifier] = section
@@ -150,7 +149,7 @@ class ShowLibrary(SphinxDirective):
             if found["stress"]:
                 yield nodes.emphasis("", found["stress"])
             elif name and name.split(".")[-1] in self.known:
-                target = anchor("posenc " + self.known[name.split(".")[-1]])
+                target = f"{self.package}.{self.known[name.split('.')[-1]]}"
                 yield nodes.reference("", "", nodes.literal("", name), refid=target, internal=True)
             else:
                 yield nodes.literal("", name or found["code"])
@@ -239,7 +238,8 @@ def dataclass_fields(node: ast.ClassDef, tree: ast.Module) -> dict[str, str]:
         default, options = part.value, {}
         if isinstance(default, ast.Call) and ast.unparse(default.func) == "field":
             options = {keyword.arg: keyword.value for keyword in default.keywords}
-            default = options.get("default")
+            made = options.get("default_factory")
+            default = options.get("default") or (made.body if isinstance(made, ast.Lambda) else made)
         name = ast.unparse(part.target)
         if "init" in options and ast.unparse(options["init"]) == "False":
             listed.pop(name, None)

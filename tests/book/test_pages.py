@@ -81,8 +81,9 @@ def test_a_page_has_no_script_that_it_does_not_use(book: Built, name: str) -> No
     scripts = [tag["src"].split("?")[0].rsplit("/", 1)[-1] for tag in parsed(book.html / name).select("script[src]")]
     assert len(scripts) == len(set(scripts))
     text = (book.html / name).read_text(encoding="utf-8").lower()
-    for word in ("thebe", "mathjax@", "fontawesome", "tabs.js", "togglebutton"):
+    for word in ("thebe", "mathjax@", "fontawesome", "togglebutton"):
         assert word not in text
+    assert ("tabs.js" in text) == ("sphinx-design" in text) == ('class="sd-tab-set' in text)
     if "highlight" not in text:
         assert "copybutton.js" not in scripts
 
@@ -91,6 +92,13 @@ def test_a_page_has_no_script_that_it_does_not_use(book: Built, name: str) -> No
 def test_ids_are_unique(book: Built, name: str) -> None:
     ids = [tag["id"] for tag in parsed(book.html / name).select("article [id]") if not tag.find_parent("svg")]
     assert len(ids) == len(set(ids))
+
+
+@pytest.mark.parametrize("name", PAGES)
+def test_headings_are_in_order(book: Built, name: str) -> None:
+    levels = [int(tag.name[1]) for tag in parsed(book.html / name).select("article :is(h1, h2, h3, h4, h5, h6)")]
+    assert levels[0] == 1 and levels.count(1) == 1
+    assert all(after <= before + 1 for before, after in zip(levels, levels[1:]))
 
 
 @pytest.mark.parametrize("name", PAGES)

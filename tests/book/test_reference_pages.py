@@ -20,7 +20,6 @@ import page_weight
 import planted
 import posenc
 import pytest
-from book_domain import anchor
 from bookbuild import PAGES, ROOT, Built
 from bs4 import BeautifulSoup, Tag
 from repository import pages_address
@@ -150,14 +149,14 @@ def modules() -> list[str]:
 def test_the_library_page_has_every_public_name_with_its_signature(book: Built, name: str) -> None:
     module = importlib.import_module(f"posenc.{name}")
     page = article(book, "book/library.html")
-    assert page.find(id=f"posenc-{name}")
+    assert page.find(id=f"posenc.{name}")
     public = getattr(module, "__all__", None) or [
         item for item, thing in vars(module).items()
         if not item.startswith("_") and getattr(thing, "__module__", "") == module.__name__
         and (inspect.isfunction(thing) or inspect.isclass(thing))
     ]  # fmt: skip
     for item in public:
-        section = page.find(id=anchor(f"posenc {name} {item}"))
+        section = page.find(id=f"posenc.{name}.{item}")
         assert section, f"{name}.{item} is missing"
         thing = getattr(module, item)
         if getattr(thing, "_is_protocol", False):
