@@ -13,6 +13,7 @@ import execute
 import nbformat
 import notebook_files
 import pytest
+from pictures import NOTICEABLE, difference, pictures
 from work_copy import published_copy, run, work_copy
 
 KERNEL = "like-colab"
@@ -57,8 +58,9 @@ def test_the_environment_is_the_stated_one():
 def test_run_all(kernel, published, tmp_path, name):
     shutil.copy(published / "notebooks" / name, tmp_path)
     notebook = nbformat.read(tmp_path / name, as_version=4)
-    expected, before = execute.texts(notebook), installed()
+    expected, drawn, before = execute.texts(notebook), pictures(notebook), installed()
     assert execute.texts(execute.execute(notebook, tmp_path, kernel=KERNEL)) == expected
+    assert all(difference(*pair) < NOTICEABLE for pair in zip(drawn, pictures(notebook), strict=True))
     fetched = {line.split("==")[0] for line in installed() - before}
     assert before <= installed() and fetched <= FETCHED.get(name, set())
     assert sorted(path.name for path in tmp_path.iterdir()) == [name, "where-order-comes-from"]

@@ -10,6 +10,7 @@ import execute
 import nbformat
 import notebook_files
 import pytest
+from pictures import NOTICEABLE, difference, pictures
 from work_copy import git, published_copy, run, work_copy
 
 ROOT = notebook_files.ROOT
@@ -189,11 +190,14 @@ def test_the_set_up_cell_without_an_address_says_what_is_missing(tmp_path):
 
 # The "::" in a name makes each chapter a scope of its own, so that several run side by side.
 @pytest.mark.parametrize("name", [pytest.param(path.name, id=f"{path.stem}::alone") for path in notebook_files.paths()])
-def test_a_lone_notebook_gives_the_same_text(published, tmp_path, name):
+def test_a_lone_notebook_gives_the_same_text_and_pictures(published, tmp_path, name):
     shutil.copy(published / "notebooks" / name, tmp_path)
     notebook = nbformat.read(tmp_path / name, as_version=4)
-    expected = execute.texts(notebook)
+    expected, drawn = execute.texts(notebook), pictures(notebook)
     assert execute.texts(execute.execute(notebook, tmp_path)) == expected
+    assert len(pictures(notebook)) == len(drawn)
+    differ = [difference(before, after) for before, after in zip(drawn, pictures(notebook))]
+    assert not [f"figure {i} differs by {gap:.2f}" for i, gap in enumerate(differ, 1) if gap > NOTICEABLE]
     clone = tmp_path / "where-order-comes-from"
     assert sorted(path.name for path in tmp_path.iterdir()) == [name, clone.name]
     assert git("rev-list", "--count", "HEAD", cwd=clone).strip() == "1"
