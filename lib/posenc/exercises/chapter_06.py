@@ -277,7 +277,7 @@ EXERCISES = [
         "6.3",
         "Not sorted, and not a mistake: four heads' slopes, and two from the spaces between them.",
         [2.0**-2, 2.0**-4, 2.0**-6, 2.0**-8, 2.0**-1, 2.0**-3],
-        tolerance=1e-4,
+        tolerance=1e-5,
         mistakes=[
             Mistake(
                 "that is 2^(-8h/6), the rule for powers of two applied to six. Begin with the slopes of four heads.",
