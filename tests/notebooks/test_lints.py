@@ -51,6 +51,11 @@ def drawn() -> dict:
     return {"data": data, "metadata": {}, "output_type": "display_data"}
 
 
+def living() -> dict:
+    data = {"text/html": '<div class="posenc-live" data-live="dials">', "text/plain": "<live figure: dials>"}
+    return {"data": data, "metadata": {}, "execution_count": None, "output_type": "execute_result"}
+
+
 ALT = {"image": {"alt": "A heat-map of three rows; the first is the brightest."}}
 OPENING = "# A title\n\n**You will be able to** do it. **Time.** 30 minutes. **You need** nothing."
 EXERCISE = (
@@ -249,6 +254,8 @@ FAULTS = {
         lambda cells: cells.insert(5, markdown("Between.")),
         lambda cells: cells.pop(5),
         add(markdown("*Figure 7.2. Of nothing.*")),
+        add(code("live.dials()", [living()]), markdown("No caption.")),
+        add(code("live.dials()\nlive.offset()", [living(), living()]), markdown("*Figure 7.1. Two.*")),
     ],
     lints.tables_have_captions_in_order: [
         swap(7, "*Table 7.1.", "*Table 7.2."),
