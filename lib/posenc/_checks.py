@@ -1,16 +1,29 @@
 """What several modules ask of their arguments before they use them."""
 
-from numbers import Integral
+import math
+from numbers import Integral, Real
 
 import torch
 from torch import Tensor
 
 
+MOST = 2**31 - 1
+"""No count reaches this: a table with so many rows would fill the memory before torch refused it."""
+
+
 def checked_count(name: str, value: object, least: int) -> int:
-    """`value` as an int; ValueError if it is not a whole number of at least `least`."""
+    """`value` as an int; ValueError if it is not a whole number of at least `least`, or is beyond `MOST`."""
     if isinstance(value, bool) or not isinstance(value, Integral) or value < least:
         raise ValueError(f"{name} must be an integer of at least {least}, not {value!r}")
+    if value > MOST:
+        raise ValueError(f"{name} must be at most {MOST}, not {value!r}")
     return int(value)
+
+
+def check_positive(name: str, value: object) -> None:
+    """ValueError if `value` is not a finite number above zero."""
+    if isinstance(value, bool) or not isinstance(value, Real) or not 0 < value < math.inf:
+        raise ValueError(f"{name} must be positive and finite, not {value!r}")
 
 
 def check_tokens(x: object, weight: Tensor) -> None:

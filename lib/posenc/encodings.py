@@ -11,7 +11,7 @@ from numbers import Integral
 import torch
 from torch import Tensor, nn
 
-from posenc._checks import checked_count, described
+from posenc._checks import check_positive, checked_count, described
 
 LAYOUTS = ("interleaved", "concat")
 """Where a pair keeps its two columns: side by side at 2i and 2i + 1, or at i and i + d/2."""
@@ -47,8 +47,7 @@ def frequencies(d_model: int, base: float = 10000.0) -> Tensor:
     d_model = checked_count("d_model", d_model, 1)
     if d_model % 2:
         raise ValueError(f"d_model must be even, because columns come in pairs, not {d_model}")
-    if not 0 < base < math.inf:
-        raise ValueError(f"base must be positive and finite, not {base!r}")
+    check_positive("base", base)
     pair = torch.arange(d_model // 2, dtype=torch.float64, device="cpu")
     return base ** (-2 * pair / d_model)
 
@@ -338,6 +337,7 @@ class Rotary(nn.Module):
 
     def forward(self, query: Tensor, key: Tensor) -> tuple[Tensor, Tensor, None]:
         """(B, H, T, d) and (B, H, S, d) to the same shapes. ValueError if d is odd or T is over S."""
+        _check_heads(query, key)
         start = _first_query(query.shape[-2], key.shape[-2])
         return (
             apply_rotary(query, start, self.base, self.layout),
@@ -431,6 +431,7 @@ class Alibi(nn.Module):
 
     def forward(self, query: Tensor, key: Tensor) -> tuple[Tensor, Tensor, Tensor]:
         """(B, H, T, d) and (B, H, S, d) to those and a bias (H, T, S). ValueError if T is over S."""
+        _check_heads(query, key)
         bias = alibi_bias(query.shape[1], query.shape[-2], key.shape[-2], query.dtype)
         return query, key, bias.to(query.device)
 
@@ -473,6 +474,7 @@ class RelativeBias(nn.Module):
 
     def forward(self, query: Tensor, key: Tensor) -> tuple[Tensor, Tensor, Tensor]:
         """(B, H, T, d) and (B, H, S, d) to those and a bias (H, T, S). ValueError if H differs or T is over S."""
+        _check_heads(query, key)
         if query.shape[1] != self.num_heads:
             raise ValueError(f"there are {query.shape[1]} heads of queries, but the table has {self.num_heads}")
         offsets = _offsets(query.shape[-2], key.shape[-2]).clamp(-self.max_distance, self.max_distance)
@@ -480,6 +482,15 @@ class RelativeBias(nn.Module):
 
     def extra_repr(self) -> str:
         return f"{self.num_heads}, {self.max_distance}"
+
+
+def _check_heads(query: object, key: object) -> None:
+    """ValueError if these are not queries (B, H, T, d) and keys (B, H, S, d)."""
+    for name, heads in {"query": query, "key": key}.items():
+        if not isinstance(heads, Tensor) or heads.dim() != 4 or not heads.is_floating_point():
+            raise ValueError(f"{name} must be a floating tensor with four axes, not {described(heads)}")
+    if query.shape[:2] != key.shape[:2] or query.shape[-1] != key.shape[-1]:
+        raise ValueError(f"query {tuple(query.shape)} and key {tuple(key.shape)} differ in more than their length")
 
 
 def _phases(length: int, width: int, base: float, start: int) -> Tensor:

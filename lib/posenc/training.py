@@ -14,7 +14,7 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional as F
 
-from posenc._checks import checked_count
+from posenc._checks import check_positive, checked_count, described
 from posenc.tasks import IGNORED, Task
 
 _SCORING_BATCH = 256
@@ -122,8 +122,7 @@ def fit(
     """
     for name, value, least in (("steps", steps, 1), ("seed", seed, 0), ("batch", batch, 1)):
         checked_count(name, value, least)
-    if not learning_rate > 0:
-        raise ValueError(f"learning_rate must be positive, not {learning_rate!r}")
+    check_positive("learning_rate", learning_rate)
     shortest, longest = _range_of(lengths)
     generator = _examples_from(seed, scoring=False)
     device = _device_of(model)
@@ -174,6 +173,9 @@ def score(model: nn.Module, tokens: Tensor, targets: Tensor) -> float:
     ValueError
         If no token has a target, the numbers of sequences differ, or the model answers another question.
     """
+    for name, given in (("tokens", tokens), ("targets", targets)):
+        if not isinstance(given, Tensor) or not given.dim():
+            raise ValueError(f"{name} must be a tensor with one row a sequence, not {described(given)}")
     if tokens.shape[0] != targets.shape[0]:
         raise ValueError(f"there are {tokens.shape[0]} sequences, but {targets.shape[0]} targets")
     asked = int((targets != IGNORED).sum())

@@ -257,7 +257,7 @@ def test_score_does_not_depend_on_batches():
         ({"lengths": (5,)}, "lengths must be one length or two"),
         ({"lengths": 2.0}, "lengths"),
         ({"lengths": None}, "lengths"),
-        ({"learning_rate": 0.0}, "learning_rate must be positive, not 0.0"),
+        ({"learning_rate": 0.0}, "learning_rate must be positive and finite, not 0.0"),
     ],
 )
 def test_bad_settings_are_refused_by_name(options, message):
