@@ -29,7 +29,7 @@ test: .venv/test.made _build/book.made ## install everything and run every test
 notebooks: .venv/test.made ## re-execute the notebooks in place (ONLY=notebooks/NN_name.ipynb for one)
 	$(PY) $(TOOLS)/execute.py --jobs $(JOBS) $(ONLY)
 
-results: .venv/test.made ## compute the large tables anew (ONLY=extrapolation, depth or map for one); goes on if broken off
+results: .venv/test.made ## compute the large tables anew (ONLY=map for one of them); broken off, it goes on
 	PYTHONPATH=lib $(PY) -m posenc.experiments $(ONLY) $(if $(KEEP),--keep)
 	$(PY) $(TOOLS)/map_picture.py
 

@@ -1,9 +1,9 @@
 """The book's larger measurements: what was measured, how one cell of a table is measured, and the tables.
 
 An experiment trains every row (an encoding or a recurrent cell) on every problem (a task with its budget), once
-for each seed, and tests it in every column. `measure` does one of these runs. The tables of all of them are
-in `posenc/data`, and `load` reads one. ``make results`` computes them anew, which takes some forty minutes of one
-core; tests draw cells at random from the files and measure them again.
+for each seed, and tests it in every column. `measure` does one of these runs. The tables of all of them are in
+`posenc/data`, and `load` reads one. ``make results`` computes them anew, which takes the better part of an hour of
+one core; a test measures some cells again.
 """
 
 import argparse
