@@ -16,6 +16,7 @@ import torch
 
 import posenc
 from posenc import figures
+from posenc.experiments import Results, load
 
 WEIGHTS = [[0.9, 0.1, 0.0], [0.2, 0.3, 0.5]]
 
@@ -98,6 +99,75 @@ def test_tokens_must_number_the_weights(ax, weights, queries, keys, said):
     assert not ax.images
 
 
+# The map
+
+COLUMNS = {
+    "which came first": {"problem": "a", "length": 4, "ceiling": 0.5, "floor": 0.5, "top": 1.0},
+    "set, n = 8": {"problem": "a", "length": 8, "ceiling": 1.0, "floor": 0.25, "top": 1.0},
+    "series": {"problem": "b", "length": 24, "ceiling": None, "floor": 1.0, "top": 0.5},
+}
+SCORES = np.array([[[0.5, 0.5, 0.5], [0.25, 1.0, 1.0], [1.2, 1.0, 1.1]], [[1.0, 1.0, 1.0], [0.996, 0.998, 1.0], [0.4, 0.6, 0.5]]])
+RESULTS = Results("map", {"rows": {"none": {}, "rotary": {}}, "columns": COLUMNS}, {}, SCORES, {})
+
+
+def test_map_holds_means_spreads_and_ceilings(ax):
+    figures.draw_map(ax, RESULTS, groups=(1, 1))
+    rows = [t.get_text() for t in ax.get_yticklabels()]
+    assert rows == ["no positions", "rotary", "order-blind ceiling"]
+    assert [t.get_text() for t in ax.get_xticklabels()] == ["which\ncame\nfirst", "set\nn = 8", "series\nerror ↓"]
+    written = {}
+    for text in ax.texts:
+        column, height = text.get_position()
+        written.setdefault((rows[int(np.abs(ax.get_yticks() - height).argmin())], column), []).append(text.get_text())
+    assert written == {
+        ("no positions", 0): [".50"],
+        ("no positions", 1): [".75", ".25–1.00"],
+        ("no positions", 2): ["1.10", "1.00–1.20"],
+        ("rotary", 0): ["1.00"],
+        ("rotary", 1): ["1.00"],  # the seeds differ by less than is written
+        ("rotary", 2): [".50", ".40–.60"],
+        ("order-blind ceiling", 0): [".50"],
+        ("order-blind ceiling", 1): ["1.00"],
+        ("order-blind ceiling", 2): ["–"],
+    }
+    assert ax.get_ylim()[0] > ax.get_ylim()[1]  # the first row on top
+    ax.figure.canvas.draw()
+
+
+def test_map_is_darker_the_nearer_to_the_best_also_where_low_is_good(ax):
+    figures.draw_map(ax, RESULTS, groups=(1, 1))
+    light = np.array([rgb(box.get_facecolor()).mean() for box in ax.patches]).reshape(2, 3)
+    assert light[0, 0] == light[0, 2] == light.max() > 0.95 and light[1, 0] == light[1, 2] == light.min()
+    assert light.min() < light[0, 1] < 0.95
+    for (row, column), value in np.ndenumerate(light):
+        ink = next(t.get_color() for t in ax.texts if t.get_position()[0] == column and abs(t.get_position()[1] - 1.25 * row) < 0.2)
+        assert (ink == "white") == (value < 0.5)
+
+
+def test_map_leaves_a_gap_between_groups_and_wants_them_to_be_all(ax):
+    figures.draw_map(ax, RESULTS, groups=(2,))
+    assert np.diff(ax.get_yticks())[0] == 1
+    ax.clear()
+    figures.draw_map(ax, RESULTS, groups=(1, 1))
+    assert np.diff(ax.get_yticks())[0] > 1
+    with pytest.raises(ValueError, match=r"groups \(2, 2, 3, 3\) hold 10 rows, but the results have 2"):
+        figures.draw_map(ax, RESULTS)
+
+
+def test_every_text_of_the_map_stays_in_its_cell():
+    with matplotlib.rc_context():
+        figures.use_house_style()
+        fig, ax = figures.new_figure(height=4.6)
+        try:
+            figures.draw_map(ax, load("map"))
+            fig.canvas.draw()
+            width = ax.get_window_extent().width / len(load("map").columns)
+            for text in [*ax.texts, *ax.get_xticklabels()]:
+                assert text.get_window_extent().width < width, text.get_text()
+        finally:
+            plt.close(fig)
+
+
 def colours():
     return {**figures.ROLES, **figures.MODELS, "ceiling": figures.CEILING["color"]}
 
@@ -118,6 +188,7 @@ def test_colours_are_written_in_full_and_named_as_the_book_names_them():
     assert all(re.fullmatch("#[0-9A-F]{6}", colour) for colour in colours().values())
     assert list(figures.ROLES) == ["query", "key", "value", "position"]
     assert {"none", "sinusoidal", "learned", "rotary", "alibi", "relative", "elman", "lstm", "gru"} <= set(figures.MODELS)
+    assert set(figures.NAMES) <= set(figures.MODELS)
     assert figures.SEQUENTIAL in matplotlib.colormaps and figures.DIVERGING in matplotlib.colormaps
 
 
