@@ -258,7 +258,7 @@ EXERCISES = [
             "1": "that is Corollary 10.1.",
             "2": "that was measured, on exactly these pairs.",
             "3": "it says no more than the line before it: by this score, on these pairs, nothing was lost.",
-            "4": "the ranking survived, the vectors did not: their mean cosine with the model's own was about 0.66.",
+            "4": "the ranking survived, the vectors did not: their mean cosine with the model's own was about 0.67.",
             "5": "it is wrong as well, and it rests on the line before it. Look for the first false line.",
         },
     ),
