@@ -5,9 +5,10 @@ import io
 
 import matplotlib
 import matplotlib.pyplot as plt
+import notebook_files
 import pytest
 from execute import lighter
-from pictures import NOTICEABLE, difference
+from pictures import NOTICEABLE, TIMED, difference
 
 from posenc import figures
 
@@ -40,3 +41,9 @@ def test_the_same_plot_drawn_a_little_otherwise_is_not(settings):
 
 def test_another_shape_differs_wholly():
     assert difference(drawn(), drawn(**{"savefig.dpi": 60})) == 1
+
+
+def test_a_single_figure_of_the_book_shows_times():
+    cells = [cell for path in notebook_files.paths() for cell in notebook_files.read(path)["cells"] if cell["cell_type"] == "code"]
+    drawn = [cell for cell in cells if any("image/png" in output.get("data", {}) for output in cell["outputs"])]
+    assert sum(bool(TIMED.search(notebook_files.text(cell["source"]))) for cell in drawn) <= 1
