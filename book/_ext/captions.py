@@ -4,6 +4,8 @@ A caption in a cell's metadata is invisible in Colab, so a notebook writes it as
 `*Figure 2.1. …*` under the code cell that draws, `*Table 2.1. …*` under a Markdown table. Here the two become one
 <figure> with a <figcaption> and an anchor. Half of a pair is a warning: a figure without its caption, a caption
 without its figure, a figure that says nothing to those who cannot see it.
+
+A page that is no notebook shows a picture in the same frame with the directive `picture`.
 """
 
 from __future__ import annotations
@@ -13,9 +15,11 @@ from typing import Any
 
 from book_domain import merge_texts, note_target
 from docutils import nodes
+from docutils.parsers.rst import directives
 from sphinx.application import Sphinx
 from sphinx.transforms import SphinxTransform
 from sphinx.util import logging
+from sphinx.util.docutils import SphinxDirective
 
 LOGGER = logging.getLogger(__name__)
 
@@ -104,6 +108,28 @@ class MakeCaptions(SphinxTransform):
         return [table]
 
 
+class ShowPicture(SphinxDirective):
+    """`picture FILE`: a picture with alternative text (`alt`), and its caption as content.
+
+    The class `wide` is for one whose labels are small: on a phone it keeps more of its size.
+    """
+
+    required_arguments = 1
+    has_content = True
+    option_spec = {"alt": directives.unchanged_required, "class": directives.class_option}
+
+    def run(self) -> list[nodes.Node]:
+        image = nodes.image("", uri=self.arguments[0], alt=self.options.get("alt", ""))
+        figure = nodes.figure("", nodes.container("", image, classes=["view", *self.options.get("class", [])]), classes=["book-figure"])
+        figure["name"] = self.arguments[0]
+        words, messages = self.state.inline_text(" ".join(self.content), self.lineno)
+        figure += nodes.caption("", "", *words)
+        self.set_source_info(figure)
+        self.set_source_info(image)
+        return [figure, *messages]
+
+
 def setup(app: Sphinx) -> dict[str, Any]:
     app.add_transform(MakeCaptions)
+    app.add_directive("picture", ShowPicture)
     return {"version": "1", "parallel_read_safe": True, "parallel_write_safe": True}

@@ -116,6 +116,7 @@ def test_at_a_desk(request: pytest.FixtureRequest, browser: Browser, which: str,
         complete(page)
         light(page, book)
         page.evaluate(THIN_OUT)
+        page.add_style_tag(content="* { transition: none !important }")  # colours are judged as they end up
         for theme in ("light", "dark"):
             page.emulate_media(color_scheme=theme)
             page.wait_for_function(f"document.documentElement.dataset.theme === '{theme}'")
