@@ -8,6 +8,7 @@ import re
 from collections.abc import Iterator
 from itertools import permutations
 
+import notebook_files
 import pytest
 import torch
 from axe_playwright_python.sync_playwright import Axe
@@ -96,8 +97,8 @@ def swipe(page: Page, *path: tuple[float, float]) -> None:
     touch.send("Input.dispatchTouchEvent", {"type": "touchEnd", "touchPoints": []})
 
 
-def said(page: Page) -> str:
-    return page.locator(".said").first.inner_text()
+def said(page: Page, kind: str) -> str:
+    return page.locator(f'[data-live="{kind}"] .said').first.inner_text()
 
 
 # Shuffle
@@ -137,7 +138,7 @@ def test_shuffle_agrees_with_the_library_in_every_mode(open_page, sentence: str)
             assert (got["sentence"], got["positions"]) == (sentence, mode)
             assert (got["gap"] > 0.01) == (mode == "slots"), "no order but the first is left alone by codes in slots"
             if len(set(words)) < len(words):
-                assert ("rows are equal" in said(page)) == (mode == "none")
+                assert ("rows are equal" in said(page, "shuffle")) == (mode == "none")
         page.get_by_role("button", name="First order").click()
         assert check_shuffle(page)["order"] == list(range(len(words)))
         assert shown(page, "shuffle")["gap"] == 0
@@ -282,11 +283,11 @@ def check_offset(page: Page) -> dict:
     got = shown(page, "offset")
     want = numbers.offset(*(got[name] for name in ("position", "offset", "width", "base", "between", "seed")))
     assert_equal(got, want)
-    told = re.search(r"at position (\d+) and offset (\d+) is (\S+)\. It (stands still|moves).* range is (\S+?)\.(?: |$)", said(page))
+    told = re.search(r"at position (\d+) and offset (\d+) is (\S+)\. It (stands still|moves).* range is (\S+?)\.(?: |$)", said(page, "offset"))
     assert (int(told[1]), int(told[2])) == (got["position"], got["offset"])
     assert number(told[3]) == pytest.approx(got["score"], abs=0.00051)
     assert (told[4] == "stands still") == (want["spread"] < 1e-9) == (number(told[5]) < 1e-9)
-    law = re.search(r"logarithmic law says (\S+)\.$", said(page))
+    law = re.search(r"logarithmic law says (\S+)\.$", said(page, "offset"))
     assert (law is not None) == (got["between"] == "nothing")
     assert law is None or number(law[1]) == pytest.approx(want["law"], abs=0.00051)
     return got
@@ -376,7 +377,7 @@ def check_symmetry(page: Page) -> dict:
     order = got["order"]
     moved = figure.locator(".matrix").nth(1).locator("span").all_inner_texts()
     assert [number(cell.replace("−∞", "-inf")) for cell in moved] == [bias[i][j] for i in order for j in order]
-    told = re.search(r"The order ([\d ]+) is (unseen|seen).*\| is (\S+)\.$", said(page))
+    told = re.search(r"The order ([\d ]+) is (unseen|seen).*\| is (\S+)\.$", said(page, "symmetry"))
     assert list(map(int, told[1].split())) == order and (told[2] == "unseen") == got["unseen"]
     assert (number(told[3]) < 1e-9) == got["unseen"]
     return got
@@ -452,6 +453,56 @@ def test_symmetry_by_finger(open_page) -> None:
     assert check_symmetry(page)["bias"][2] == [1, 1, 1, 1]
     page.locator(".tile").nth(5).tap()
     assert check_symmetry(page)["order"] == [0, 3, 2, 1]
+
+
+# In the chapters
+
+
+def drive(page: Page, kind: str) -> dict:
+    """One act by mouse and one by key, each compared with the library."""
+    figure = page.locator(f'[data-live="{kind}"]')
+    if kind == "shuffle":
+        figure.get_by_role("radio", name="stay in their slots").check()
+        figure.get_by_role("button", name=re.compile("^dog")).press("ArrowRight")
+        return check_shuffle(page)
+    if kind == "dials":
+        figure.get_by_role("button", name="position: one more").click()
+        figure.get_by_role("slider").press("ArrowRight")
+        return check_dials(page)
+    if kind == "offset":
+        figure.get_by_role("radio", name=re.compile("^random")).check()
+        figure.get_by_role("slider", name="offset").press("ArrowRight")
+        return check_offset(page)
+    figure.get_by_role("button", name="cyclic").click()
+    figure.get_by_role("button", name=re.compile("^query 0, key 1")).press("ArrowRight")
+    page.keyboard.press("Enter")
+    return check_symmetry(page)
+
+
+def in_chapters() -> list[tuple[str, list[str]]]:
+    """The pages of the book that show live figures, and which."""
+    texts = {path: path.read_text(encoding="utf-8") for path in notebook_files.paths()}
+    found = {path: re.findall(r'data-live=\\"(\w+)\\"', text) for path, text in texts.items()}
+    return [(f"notebooks/{path.stem}.html", kinds) for path, kinds in found.items() if kinds]
+
+
+def test_every_figure_is_in_the_book_once() -> None:
+    assert sorted(kind for _, kinds in in_chapters() for kind in kinds) == sorted(KINDS)
+
+
+@pytest.mark.parametrize("theme", ["light", "dark"])
+@pytest.mark.parametrize(("name", "kinds"), in_chapters())
+def test_the_chapters_figures_work(book: Built, browser: Browser, name: str, kinds: list[str], theme: str) -> None:  # noqa: F811
+    size = PHONE if theme == "dark" else WIDE
+    with Visit(browser, book, name, size, theme, reduced_motion="reduce") as page:
+        for kind in kinds:
+            figure = page.locator(f'figure:has([data-live="{kind}"])')
+            assert figure.locator("figcaption").inner_text().startswith("Figure ")
+            first, moved = shown(page, kind), drive(page, kind)
+            assert moved != first
+            ground = figure.locator(".posenc-live").evaluate("node => getComputedStyle(node).backgroundColor")
+            assert ground == page.evaluate("getComputedStyle(document.body).backgroundColor"), "the book's own theme"
+        assert page.evaluate("document.documentElement.scrollWidth <= innerWidth")
 
 
 # All of them
