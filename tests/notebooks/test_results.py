@@ -23,12 +23,12 @@ SAMPLE = [
 
 @pytest.mark.parametrize("name, row, problem, seed", SAMPLE)
 def test_a_cell_measured_again_is_the_same(name, row, problem, seed):
-    """Weights shifted by some millionths, as sums in another order shift them, move these scores by less than 0.001."""
+    """Weights shifted by some millionths, as sums in another order shift them, move these scores and losses by less than 0.001."""
     wanted, stored = experiments.experiment(name), load(name).cells[row, problem, seed]
     again = measure(wanted.rows[row], wanted.problems[problem], seed)
     assert again.parameters == stored.parameters
     assert again.first_loss == pytest.approx(stored.first_loss, rel=1e-3)
-    assert again.final_loss == pytest.approx(stored.final_loss, rel=0.1, abs=1e-3)
+    assert again.final_loss == pytest.approx(stored.final_loss, rel=0.02, abs=1e-4)
     assert again.scores == pytest.approx(stored.scores, abs=0.02)
 
 
