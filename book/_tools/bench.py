@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """What the book costs its reader, measured on this machine: seconds to run each chapter, bytes and seconds to open each page.
 
-    bench.py [chapters] [pages]     without a word, both
+    bench.py [library] [chapters] [pages]     without a word, all three
 
 A chapter is executed once, in memory, by itself, with the threads that OMP_NUM_THREADS allows (1 unless set); the time
 includes starting its kernel. How a page is measured is said in page_weight.py.
@@ -27,6 +27,12 @@ def seconds(path: pathlib.Path) -> float:
     return time.perf_counter() - start
 
 
+def library() -> None:
+    import library_speed
+
+    library_speed.report()
+
+
 def chapters() -> None:
     execute.warm_fonts()
     print(f"chapters, in seconds ({os.cpu_count()} cores, {execute.environment()['OMP_NUM_THREADS']} thread)")
@@ -48,7 +54,7 @@ def pages() -> None:
 
 
 def main() -> None:
-    parts = {"chapters": chapters, "pages": pages}
+    parts = {"library": library, "chapters": chapters, "pages": pages}
     for name in sys.argv[1:] or parts:
         parts[name]()
 
