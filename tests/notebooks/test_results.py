@@ -18,6 +18,8 @@ SAMPLE = [
     ("map", "gru", "first token, n = 8", 2),
     ("map", "elman", "sunspots", 0),
     ("depth", "rotary", "1 layer", 0),
+    ("recall", "lstm, forget bias 6", "n = 32", 1),
+    ("sunspots", "sinusoidal", "sunspots, last", 0),
 ]
 
 
