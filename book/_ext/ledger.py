@@ -132,7 +132,7 @@ def of_kind(found: list[Found], kind: str) -> list[Found]:
 
 def counts(app: Sphinx, docname: str, everything: dict[str, list[Found]]) -> nodes.table:
     """How many pieces of each kind each chapter holds."""
-    heads = ("chapter", "verified statements", "proofs", "citations")
+    heads = ("chapter", "verified", "proofs", "citations")
     rows: list[list[nodes.Node]] = []
     totals = [0, 0, 0]
     for chapter in chapters(app.env):
