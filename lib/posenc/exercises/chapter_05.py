@@ -295,8 +295,13 @@ EXERCISES = [
             (_draw(5, 8),),
             (_draw(12, 4) * torch.tensor([9.0, 3.0, 1.0, 0.2]),),
             (torch.eye(6)[:, :4],),
+            (torch.eye(5)[:, :3] * torch.tensor([3.0, 1.0, 0.0]),),
         ],
         mistakes=[
+            Mistake(
+                "a direction with singular value 0 gives 0 · ln 0, which is NaN on a computer: leave it out",
+                lambda table: (-(_shares(table) * _shares(table).log()).sum()).exp(),
+            ),
             Mistake(
                 "this is the entropy: the effective rank is its exponential",
                 lambda table: _entropy(_shares(table)),
@@ -364,7 +369,7 @@ EXERCISES = [
         value=0.9999**1000,
         tolerance=0.001,
         mistakes=[
-            Mistake("no gradient is not no change: AdamW shrinks every row of a table that it is given", 1),
+            Mistake("no gradient is not no change: 1 would be no step of AdamW, and 0.9999 one; there are a thousand", 1),
             Mistake("each step takes off learning rate times decay, 0.0001 of what is there; what is left is a power", 0.9),
             Mistake("the learning rate multiplies the decay: each step takes off a ten-thousandth, not a tenth", 0),
             Mistake("that is what has gone; what is left?", 1 - 0.9999**1000),

@@ -67,6 +67,10 @@ def _rotary_in_place_of_the_first_half(x: Tensor, start: int, base: float) -> Te
     return torch.cat([a, a * angle.sin() + b * angle.cos()], dim=-1)
 
 
+def _rotary_halves_in_neighbours_out(x: Tensor, start: int, base: float) -> Tensor:
+    return torch.stack(rotary(x, start, base).chunk(2, dim=-1), dim=-1).flatten(-2)
+
+
 def _rotary_at_one_speed(x: Tensor, start: int, base: float) -> Tensor:
     return _halves(x, _angles(x, start, base)[:, :1].expand(-1, x.shape[-1] // 2))
 
@@ -156,6 +160,11 @@ def _new_ones_only(past_keys: Tensor, past_values: Tensor, query: Tensor, key: T
 
 def _turning_values(past_keys: Tensor, past_values: Tensor, query: Tensor, key: Tensor, value: Tensor) -> tuple:
     return extend(past_keys, past_values, query, key, apply_rotary(value, start=len(past_keys)))
+
+
+def _keeping_plain_keys(past_keys: Tensor, past_values: Tensor, query: Tensor, key: Tensor, value: Tensor) -> tuple:
+    output, _, values = extend(past_keys, past_values, query, key, value)
+    return output, torch.cat([past_keys, key]), values
 
 
 def _in_halves(past_keys: Tensor, past_values: Tensor, query: Tensor, key: Tensor, value: Tensor) -> tuple:
@@ -266,6 +275,12 @@ EXERCISES = [
                     lambda x, start, base: _halves(x, _angles(x, start, math.sqrt(base)))),
             Mistake("the frequencies rise from 1 instead of falling: the exponent has lost its minus sign.",
                     lambda x, start, base: rotary(x, start, 1 / base)),
+            Mistake("the exponent of pair i is -2i/d; here d/2 stands in the place of d.",
+                    lambda x, start, base: _halves(x, _angles(x, start, base**2))),
+            Mistake(
+                "the turned columns come back as neighbours; pair i goes back to columns i and i + d/2.",
+                _rotary_halves_in_neighbours_out,
+            ),
             Mistake("all pairs turn at the speed of the first; pair i has a frequency of its own.", _rotary_at_one_speed),
             Mistake(
                 "the second column is computed from the first after it was turned; both need the old values.",
@@ -390,6 +405,7 @@ EXERCISES = [
             Mistake("the turn is that of the other layout; the keys in the cache are in the layout interleaved.", _in_halves),
             Mistake("the scores are not divided by the root of the head width.", _unscaled),
             Mistake("values are turned; they should stay as they are.", _turning_values),
+            Mistake("the new keys enter the cache plain; keep them turned, as the old ones are.", _keeping_plain_keys),
             Mistake("the second and third result should be the whole cache, with the old tokens in front.", _new_ones_only),
         ],
     ),
@@ -407,7 +423,7 @@ EXERCISES = [
     ),
     Function(
         "6.8",
-        "What grows on one side fades on the other. If A is orthogonal, the two maps are the same.",
+        "The map of the keys undoes that of the queries. If A is orthogonal, the two are the same.",
         key_map,
         cases=[
             (torch.eye(3, dtype=torch.float64) + 0.3 * _draw(3, 3), 3),
