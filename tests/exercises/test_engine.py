@@ -220,6 +220,15 @@ def test_two_results_may_come_as_a_tuple_or_a_list(answer):
     right(ATTEND, answer)
 
 
+@pytest.mark.parametrize("stacked", [torch.stack, lambda parts: np.stack([part.numpy() for part in parts])])
+def test_results_of_one_shape_may_come_stacked(stacked):
+    """``low, high = answer(x)`` works for such an array as for a pair."""
+    both = Function("9.3", "Two.", lambda x: (x.amin(dim=1), x.amax(dim=1)), cases=[(tensor(4, 3),), (tensor(2, 5),)])
+    right(both, lambda x: stacked([x.amin(dim=1), x.amax(dim=1)]))
+    wrong(both, lambda x: stacked([x.amax(dim=1), x.amin(dim=1)]), "result 1: differs at")
+    wrong(both, lambda x: stacked([x.amin(dim=1)] * 3), "should be 2 results, not an array of float32")
+
+
 @pytest.mark.parametrize(
     "answer",
     [

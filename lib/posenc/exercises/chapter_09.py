@@ -73,6 +73,11 @@ def _leaking(series, order, held_out):
     return rows[-held_out:] @ _solved(rows, series[order:])
 
 
+def _refitted(series, order, held_out):
+    ends = range(len(series) - held_out + 1, len(series) + 1)
+    return torch.cat([forecasts(series[:end], order, 1) for end in ends])
+
+
 def _without_constant(series, order, held_out):
     rows = _design(series, order, constant=False)
     return rows[-held_out:] @ _solved(rows[:-held_out], series[order:-held_out])
@@ -194,6 +199,14 @@ EXERCISES = [
                 _only_attention(lambda n, d: 2 * n**2 * d),
             ),
             Mistake(
+                "counts the cores alone: the layers also have projections, or a product with each token",
+                lambda kind, n, d: 2 * n**2 * d if kind == "attention" else multiply_adds(kind, n, d) // 2,
+            ),
+            Mistake(
+                "this is how the core grows, without constants: count every product of the layer",
+                lambda kind, n, d: n**2 * d if kind == "attention" else n * d**2,
+            ),
+            Mistake(
                 "counts the scores and not the mixing of the values: both are products with n² d multiply-adds",
                 _only_attention(lambda n, d: 4 * n * d**2 + n**2 * d),
             ),
@@ -258,6 +271,10 @@ EXERCISES = [
                 lambda S, z, q, k, v: (v * (q @ k) / (q @ k), k[:, None] * v, k),
             ),
             Mistake(
+                "the output is right, but the old state is returned: the next token needs the new one",
+                lambda S, z, q, k, v: (linear_step(S, z, q, k, v)[0], S, z),
+            ),
+            Mistake(
                 "z is never brought up to date",
                 lambda S, z, q, k, v: (q @ (S + k[:, None] * v) / (q @ (z + k)), S + k[:, None] * v, z),
             ),
@@ -285,6 +302,7 @@ EXERCISES = [
                 "the second factor acts on b₁ as well",
                 lambda a1, b1, a2, b2: (a1 * a2, b1 + b2),
             ),
+            Mistake("b₂ is missing: the second step adds it", lambda a1, b1, a2, b2: (a1 * a2, a2 * b1)),
             Mistake(
                 "the factors multiply: two steps in a row, not two steps added",
                 lambda a1, b1, a2, b2: (a1 + a2, b1 + b2),
@@ -311,6 +329,11 @@ EXERCISES = [
         mistakes=[
             Mistake("the fit has seen the test years: fit without the last held_out values", _leaking),
             Mistake("there is no constant term: give the rows a column of ones", _without_constant),
+            Mistake(
+                "the mean is taken off in place of a fitted constant, which is not the same: give the rows a column of ones",
+                lambda s, p, h: _without_constant(s - s[:-h].mean(), p, h) + s[:-h].mean(),
+            ),
+            Mistake("the fit is made anew for every year, and so sees test years: fit once", _refitted),
             Mistake(
                 "the weights are used in the other order than they were fitted in: which column is one step back?",
                 _turned_around,

@@ -65,7 +65,7 @@ def _model() -> tuple:
 def _examine_pair(answer: object) -> str | None:
     if not isinstance(answer, (tuple, list)) or len(answer) != 2 or not all(isinstance(text, str) for text in answer):
         return "should be a pair of sentences, (first, second)"
-    words = [re.findall(r"[a-z']+", text.lower()) for text in answer]
+    words = [re.findall(r"[\w']+", text.lower()) for text in answer]
     if words[0] == words[1]:
         return "both have the same words in the same order: the tokenizer drops capitals, and commas are no words here"
     if sorted(words[0]) != sorted(words[1]):
@@ -98,6 +98,15 @@ EXERCISES = [
         mistakes=[
             Mistake("padding is in the mean: sum over the real tokens, divide by their number", lambda x, real: F.normalize(x.mean(dim=1), dim=-1)),
             Mistake("this is the mean; scale it to length 1", _mean),
+            Mistake("this is the sum; scale it to length 1", lambda x, real: (x * real[..., None]).sum(dim=1)),
+            Mistake(
+                "all sentences are divided by the length of the whole batch; each should be divided by its own",
+                lambda x, real: _mean(x, real) / _mean(x, real).norm(),
+            ),
+            Mistake(
+                "the lengths are taken along the batch; each sentence vector should have length 1, along its columns",
+                lambda x, real: F.normalize(_mean(x, real), dim=0),
+            ),
             Mistake(
                 "this is the vector of the first token; this model was trained to be read from the mean",
                 lambda x, real: F.normalize(x[:, 0], dim=-1),
@@ -148,6 +157,10 @@ EXERCISES = [
                 lambda real: (real.long().cumsum(dim=1) - 1).clamp(min=0),
             ),
             Mistake(
+                "padding should have 0, not −1, which a table would read as its last row",
+                lambda real: torch.where(real, real.long().cumsum(dim=1) - 1, -1),
+            ),
+            Mistake(
                 "numbers start at 2: some models keep row 1 for padding, this one does not",
                 lambda real: torch.where(real, real.long().cumsum(dim=1) + 1, 1),
             ),
@@ -192,6 +205,14 @@ EXERCISES = [
                 lambda states, moved, order: (moved - states[:, order]).flatten(1).norm(dim=1),
             ),
             Mistake(
+                "divided by the size of the reordered sentence's vectors; divide by that of `states`",
+                lambda states, moved, order: (moved - states[:, order]).flatten(1).norm(dim=1) / moved.flatten(1).norm(dim=1),
+            ),
+            Mistake(
+                "a ratio for each token, and their mean: take both norms over tokens and columns together",
+                lambda states, moved, order: ((moved - states[:, order]).norm(dim=-1) / states.norm(dim=-1)).mean(dim=1),
+            ),
+            Mistake(
                 "this is the square: take the root of the sums of squares",
                 lambda states, moved, order: gap_by_layer(states, moved, order) ** 2,
             ),
@@ -221,6 +242,7 @@ EXERCISES = [
             Mistake("of each whole pair, one sentence is answered wrongly", 1.0),
             Mistake("a pair gives one right answer, not two: both sentences get the same one", 0.8),
             Mistake("that is what it must get wrong at least", 0.2),
+            Mistake("a share lies between 0 and 1", 60.0),
         ],
     ),
     Function(
@@ -243,6 +265,10 @@ EXERCISES = [
             Mistake(
                 "only the first noun is looked at; the second may be held out as well",
                 lambda pairs, out: (~torch.isin(pairs[:, 0], out), torch.isin(pairs[:, 0], out)),
+            ),
+            Mistake(
+                "the training mask marks the sentences that hold a held-out noun: turn it around",
+                lambda pairs, out: (torch.isin(pairs, out).any(dim=1), torch.isin(pairs, out).all(dim=1)),
             ),
             Mistake(
                 "training and test are exchanged: return (train, test)",

@@ -235,6 +235,8 @@ def difference(
     words may give the expected value away.
     """
     if isinstance(expected, tuple):
+        if isinstance(answer, (np.ndarray, torch.Tensor)) and answer.ndim and len(answer) == len(expected):
+            answer = list(answer)  # results of one shape, stacked
         if not isinstance(answer, (tuple, list)) or len(answer) != len(expected):
             return f"should be {len(expected)} results, not {_kind(answer)}"
         parts = [difference(a, e, absolute, relative, reveal) for a, e in zip(answer, expected)]
