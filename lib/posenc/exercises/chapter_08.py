@@ -45,6 +45,24 @@ def _gru(order: str = "rzn", keep: str = "z", reset: str = "product", candidate:
 
 gru_step = _gru()
 
+
+def _gru_without(what: str):
+    """A GRU step that leaves something out."""
+
+    def step(x, h, W_ih, W_hh, b_ih, b_hh):
+        if what == "b_hh":
+            return gru_step(x, h, W_ih, W_hh, b_ih, torch.zeros_like(b_hh))
+        if what == "biases":
+            return gru_step(x, h, W_ih, W_hh, torch.zeros_like(b_ih), torch.zeros_like(b_hh))
+        H = h.shape[1]
+        from_x, from_h = x @ W_ih.T + b_ih, h @ W_hh.T + b_hh
+        r, z = (from_x + from_h)[:, : 2 * H].sigmoid().chunk(2, dim=1)
+        n = (from_x[:, 2 * H :] + r * from_h[:, 2 * H :]).tanh()
+        return n + z * h
+
+    return step
+
+
 # 8.3 one step of an LSTM
 
 
@@ -65,6 +83,20 @@ def _lstm(order: str = "ifgo", shown: str = "new", candidate: str = "tanh", out:
 
 
 lstm_step = _lstm()
+
+
+def _lstm_without(what: str):
+    """An LSTM step that leaves something out."""
+
+    def step(x, h, c, W_ih, W_hh, b_ih, b_hh):
+        if what == "b_hh":
+            return lstm_step(x, h, c, W_ih, W_hh, b_ih, torch.zeros_like(b_hh))
+        i, _, g, o = (x @ W_ih.T + b_ih + h @ W_hh.T + b_hh).chunk(4, dim=1)
+        c = c + i.sigmoid() * g.tanh()
+        return o.sigmoid() * c.tanh(), c
+
+    return step
+
 
 
 def _coupled(x, h, c, W_ih, W_hh, b_ih, b_hh):
@@ -189,6 +221,9 @@ EXERCISES = [
             Mistake("the reset gate multiplies the token's part too; it belongs to the state's part alone", _gru(reset="everything")),
             Mistake("the reset gate does nothing: it belongs on the state's part of the candidate", _gru(reset="nothing")),
             Mistake("the candidate goes through the logistic function; it goes through tanh", _gru(candidate="sigmoid")),
+            Mistake("the candidate is added whole; it comes with the weight 1 - z", _gru_without("weight")),
+            Mistake("the bias b_hh is missing", _gru_without("b_hh")),
+            Mistake("both biases are missing", _gru_without("biases")),
             Mistake(
                 "the candidate is taken from the first block: torch stacks reset, update, candidate", _gru(order="nrz")
             ),
@@ -228,6 +263,8 @@ EXERCISES = [
             Mistake("the candidate goes through the logistic function; it goes through tanh", _lstm(candidate="sigmoid")),
             Mistake("the new cell goes through tanh before the output gate shows it", _lstm(out="identity")),
             Mistake("the pair is (c, h); return h first", _lstm(swapped=True)),
+            Mistake("the old cell is kept whole; it passes the forget gate", _lstm_without("forget gate")),
+            Mistake("the bias b_hh is missing", _lstm_without("b_hh")),
             Mistake("the input gate is a block of its own, not one minus the forget gate", _coupled),
         ],
     ),
@@ -291,6 +328,18 @@ EXERCISES = [
             Mistake(
                 "counts from the start: the cell at t meets the gates that come after t",
                 lambda gates: gates.cumprod(dim=0),
+            ),
+            Mistake(
+                "counts from the start, up to the gate before; the cell at t meets the gates that come after t",
+                lambda gates: torch.cat([torch.ones_like(gates[:1]), gates[:-1]]).cumprod(dim=0),
+            ),
+            Mistake(
+                "divides by a product of gates, and a gate may be 0; multiply from the far end instead",
+                lambda gates: gates.prod(dim=0) / gates.cumprod(dim=0),
+            ),
+            Mistake(
+                "a gate is the share that is kept; you multiply by what it lets go",
+                lambda gates: kept(1 - gates),
             ),
             Mistake(
                 "adds the gates; each of them multiplies the cell",
