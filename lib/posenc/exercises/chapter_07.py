@@ -46,10 +46,15 @@ def _finite_only(bias: Tensor, order: Tensor) -> bool:
     return all(row.max() - row.min() < 1e-9 for row in (r[~r.isnan()] for r in change) if len(row))
 
 
+def _one_row_will_do(bias: Tensor, order: Tensor) -> bool:
+    return bool(torch.isclose(bias[order][:, order].softmax(-1), bias.softmax(-1)).all(-1).any())
+
+
 _PLACE = torch.arange(5)
 _DISTANCE = -(_PLACE - _PLACE[:, None]).abs().double()
 _RING = _draw(5)[(_PLACE - _PLACE[:, None]) % 5]
 _CAUSAL = torch.zeros(4, 4).double().masked_fill(~causal_mask(4), -math.inf)
+_LEVEL_FIRST_ROW = torch.where(_PLACE[:, None] == 0, 0.0, _draw(5, 5))
 _NOT_THE_LAST = _draw(5, 1).expand(5, 5).masked_fill(_PLACE == 4, -math.inf)
 
 _BACKWARDS, _ON = torch.tensor([4, 3, 2, 1, 0]), torch.tensor([1, 2, 3, 4, 0])
@@ -118,10 +123,14 @@ def _no_twins(name: str, pair: object) -> str | None:
 
 
 def _why(name: str, first: list[int], second: list[int]) -> str:
+    if name == "rotary" and set(first) != set(second):
+        return "; a symbol that only one of the two holds is read"
     if name == "rotary" and sorted(first) == sorted(second):
         return "; rotary sees every order of different symbols, but length is something else"
     if name in ("causal", "clipped") and first[-1] != second[-1]:
         return "; the last row knows its own token, so that must be the same"
+    if name == "clipped" and sorted(first) == sorted(second):
+        return "; seen from the last place, only the places two or more back share one number"
     if name == "alibi" and sorted(first) == sorted(second):
         return "; of the orders, only one is unseen"
     return ""
@@ -145,6 +154,8 @@ def _marked(length: int, width: int, equal: bool) -> tuple[Tensor, Tensor]:
 
 
 _MARKED = [_marked(7, 3, True), _marked(5, 4, False), _marked(1, 3, True), _marked(12, 2, False)]
+_SMUGGLED = "places have come in by another way than the head"
+_FIRST_ROW = "the first row is taken for the mark; compare each row with the vector of the mark"
 _UNMARKED = [(_draw(1, 3).repeat(6, 1), _draw(3)), (_draw(4, 3), _draw(3))]
 
 
@@ -166,12 +177,12 @@ def _examine_places(answer: object) -> str | None:
         if np.allclose(got, want + 1, atol=1e-3):
             return "counts from 1; the mark stands at place 0"
         return "the share is not 1/(t + 1): are all scores equal (zero queries), and is the value 1 for the mark alone?"
-    for x, mark in _UNMARKED:
+    for (x, mark), why in zip(_UNMARKED, (_SMUGGLED, _FIRST_ROW)):
         got = _numbers(answer, x, mark)
         if isinstance(got, str):
             return got
         if not (got == got[0]).all() and not np.ptp(got) < 1e-9 * (1 + abs(got[0])):
-            return "rows differ although there is no mark: places have come in by another way than the head"
+            return f"rows differ although there is no mark: {why}"
     return None
 
 
@@ -313,6 +324,7 @@ EXERCISES = [
             (_NOT_THE_LAST.contiguous(), torch.tensor([2, 0, 3, 1, 4])),
             (_RING, _ON),
             (_RING, _BACKWARDS),
+            (_LEVEL_FIRST_ROW, torch.tensor([0, 2, 1, 3, 4])),
         ],
         mistakes=[
             Mistake(
@@ -330,6 +342,10 @@ EXERCISES = [
             Mistake(
                 "compares only where both are finite; −inf must also stand in the same places",
                 _finite_only,
+            ),
+            Mistake(
+                "is content with one row in which the difference is constant; it must be so in every row",
+                _one_row_will_do,
             ),
             Mistake(
                 "moves the rows alone; P B Pᵀ moves rows and columns",
@@ -416,8 +432,12 @@ EXERCISES = [
         examine=_examine_places,
         mistakes=[
             Mistake(
-                "rows differ although there is no mark: places have come in by another way than the head",
+                f"rows differ although there is no mark: {_SMUGGLED}",
                 lambda x, mark: torch.arange(len(x)),
+            ),
+            Mistake(
+                f"rows differ although there is no mark: {_FIRST_ROW}",
+                lambda x, mark: places(x, x[0]),
             ),
             Mistake(
                 "these are the shares 1/(t + 1) of the head; turn each into the place t",
@@ -448,9 +468,9 @@ EXERCISES = [
         options={
             "1": "that is Definition 7.2, and it holds for every head with a softmax.",
             "2": "that is Theorem 7.2.",
+            "3": "the mean and the maximum are the same, the sum of n equal rows grows with n.",
             "4": "it rests on the line before it. Look for the first false line.",
             "5": "it is false as it stands, but not the first false line.",
-            "3": "the mean and the maximum are the same, the sum of n equal rows grows with n.",
         },
     ),
     Choice(
@@ -486,6 +506,14 @@ EXERCISES = [
             Mistake(
                 "one layer too many: with one layer the last row is a plain mean",
                 lambda n, layers: last_row(n, layers + 1),
+            ),
+            Mistake(
+                "one layer too few: L layers are C to the power L",
+                lambda n, layers: last_row(n, layers - 1),
+            ),
+            Mistake(
+                "this divides column j by j + 1; divide row i by i + 1, so that the rows sum to one",
+                lambda n, layers: torch.linalg.matrix_power(torch.ones(n, n, dtype=torch.float64).tril() / torch.arange(1, n + 1), layers)[-1],
             ),
             Mistake(
                 "without a causal mask every layer gives the plain mean; the mask is what makes early tokens count more",
