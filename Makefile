@@ -13,7 +13,7 @@ INPUTS := $(shell find _config.yml _toc.yml book notebooks lib -name '__pycache_
 
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
-.PHONY: help book test notebooks results colab mutants bench repository clean FORCE
+.PHONY: help book test notebooks results colab mutants bench links repository clean FORCE
 
 help: ## this list
 	@sed -n 's/^\([a-z]*\):.*## /\1\t/p' Makefile | awk -F'\t' '{ printf "make %-11s %s\n", $$1, $$2 }'

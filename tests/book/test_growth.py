@@ -51,7 +51,7 @@ EXERCISES = [
         praise="twice",
         reference=lambda x: 2 * x,
         cases=[(torch.tensor([1.0, 2.5]),), (torch.tensor([[3.0, -1.5, 0.5]]),)],
-        mistakes=[Mistake(lambda x: x, "that is x itself")],
+        mistakes=[Mistake("that is x itself", lambda x: x)],
     ),
 ]
 '''
