@@ -28,7 +28,6 @@ from functools import cache, partial
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 sys.path[:0] = [str(ROOT / folder) for folder in ("lib", "book/_tools", "tests/notebooks", "tests/exercises", "tests/mutation")]
-os.environ.update(OMP_NUM_THREADS="1", MPLBACKEND="agg")
 
 import harness  # noqa: E402
 import notebook_files  # noqa: E402
@@ -249,6 +248,8 @@ def main() -> int:
     parser.add_argument("--module", help="a module of the library; or the number of a chapter, against checks")
     parser.add_argument("--jobs", type=int, default=2)
     options = parser.parse_args()
+    # Here and not above: what imports this module, the tests, goes on to start kernels that draw.
+    os.environ.update(OMP_NUM_THREADS="1", MPLBACKEND="agg")
     # Imported once, and shared by the children: a second for each fault.
     import hypothesis  # noqa: F401
     import matplotlib.pyplot  # noqa: F401

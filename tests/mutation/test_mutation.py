@@ -9,6 +9,7 @@ import sys
 import mutate
 import pytest
 from faults import faults
+from work_copy import run
 
 SOURCE = '''
 def far(x, y, *, axis=-1):
@@ -97,6 +98,13 @@ def test_a_chapter_notices_another_line_and_a_stop(tmp_path, printed, code, seen
     cell = {"cell_type": "code", "execution_count": 1, "id": "a", "metadata": {}, "outputs": output, "source": code}
     (tmp_path / "a.ipynb").write_text(json.dumps({"cells": [cell]}), encoding="utf-8")
     assert mutate.notices(tmp_path / "a.ipynb") is seen
+
+
+def test_importing_the_command_changes_no_setting():
+    code = "import os\nbefore = dict(os.environ)\nimport mutate\nassert dict(os.environ) == before"
+    place = os.pathsep.join(str(mutate.ROOT / folder) for folder in ("tests/mutation", "tests/exercises", "book/_tools"))
+    outcome = run(sys.executable, "-c", code, PYTHONPATH=place)
+    assert outcome.returncode == 0, outcome.stderr
 
 
 def test_what_is_excused_is_there_and_argued():
