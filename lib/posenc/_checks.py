@@ -36,6 +36,14 @@ def check_tokens(x: object, weight: Tensor) -> None:
         raise ValueError(f"x is {x.dtype}, the weights are {weight.dtype}")
 
 
+def check_symbols(tokens: object, vocab_size: int) -> None:
+    """ValueError unless `tokens` is (B, T) symbols of the vocabulary, 0 to ``vocab_size - 1``."""
+    if not isinstance(tokens, Tensor) or tokens.dim() != 2 or tokens.dtype not in (torch.int64, torch.int32):
+        raise ValueError(f"tokens must be an integer tensor (B, T), not {described(tokens)}")
+    if tokens.numel() and not 0 <= int(tokens.min()) <= int(tokens.max()) < vocab_size:
+        raise ValueError(f"tokens must lie in 0..{vocab_size - 1}, not in {int(tokens.min())}..{int(tokens.max())}")
+
+
 def _autocast_is_on(device: str) -> bool:
     return torch.amp.is_autocast_available(device) and torch.is_autocast_enabled(device)
 

@@ -6,10 +6,11 @@ from collections.abc import Callable
 import torch
 from torch import Tensor, nn
 
-from posenc._checks import check_tokens, checked_count, described
+from posenc._checks import check_symbols, check_tokens, checked_count, described
 from posenc.attention import MultiHeadAttention, Position, causal_mask
 from posenc.encodings import Alibi, FixedCodes, LearnedEncoding, RelativeBias, Rotary, SinusoidalEncoding
 from posenc.recurrent import GRU, LSTM, ElmanRNN
+from posenc.training import parameter_count
 
 ENCODINGS = ("none", "sinusoidal", "learned", "rotary", "alibi", "relative")
 """The encodings that `Transformer` knows by name."""
@@ -205,16 +206,10 @@ def _make_embedding(vocab_size: int | None, d_model: int) -> nn.Module:
 
 def _check_sequences(tokens: Tensor, vocab_size: int | None) -> None:
     """ValueError unless `tokens` is (B, T): symbols of the vocabulary, or real numbers if there is none."""
-    if not isinstance(tokens, Tensor) or tokens.dim() != 2:
-        raise ValueError(f"tokens must be an integer tensor (B, T), not {described(tokens)}")
-    if vocab_size is None:
-        if not tokens.is_floating_point():
-            raise ValueError(f"without a vocabulary, tokens must be a floating tensor (B, T), not {described(tokens)}")
-        return
-    if tokens.dtype not in (torch.int64, torch.int32):
-        raise ValueError(f"tokens must be an integer tensor (B, T), not {described(tokens)}")
-    if tokens.numel() and not 0 <= int(tokens.min()) <= int(tokens.max()) < vocab_size:
-        raise ValueError(f"tokens must lie in 0..{vocab_size - 1}, not in {int(tokens.min())}..{int(tokens.max())}")
+    if vocab_size is not None:
+        check_symbols(tokens, vocab_size)
+    elif not isinstance(tokens, Tensor) or tokens.dim() != 2 or not tokens.is_floating_point():
+        raise ValueError(f"without a vocabulary, tokens must be a floating tensor (B, T), not {described(tokens)}")
 
 
 class RecurrentModel(nn.Module):
@@ -323,19 +318,15 @@ def matching_width(model: nn.Module, make: Callable[[int], nn.Module]) -> int:
 
     def size(width: int) -> int:
         with torch.device("meta"):
-            return _trained_numbers(make(width))
+            return parameter_count(make(width))
 
-    target, low, high = _trained_numbers(model), 1, 2
+    target, low, high = parameter_count(model), 1, 2
     while size(high) < target:
         low, high = high, 2 * high
     while high - low > 1:
         middle = (low + high) // 2
         low, high = (middle, high) if size(middle) < target else (low, middle)
     return min((low, high), key=lambda width: abs(size(width) - target))
-
-
-def _trained_numbers(model: nn.Module) -> int:
-    return sum(parameter.numel() for parameter in model.parameters() if parameter.requires_grad)
 
 
 def _check_read_out(read_out: str) -> None:

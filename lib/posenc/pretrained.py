@@ -17,7 +17,7 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional as F
 
-from posenc._checks import checked_count, described
+from posenc._checks import check_symbols, checked_count, described
 from posenc.attention import MultiHeadAttention
 
 if TYPE_CHECKING:
@@ -200,12 +200,7 @@ class SentenceEncoder(nn.Module):
 
         Parameters as for `forward`. Returns a list of ``num_layers + 1`` tensors (B, T, D).
         """
-        if not isinstance(tokens, Tensor) or tokens.dim() != 2 or tokens.dtype not in (torch.int64, torch.int32):
-            raise ValueError(f"tokens must be an integer tensor (B, T), not {described(tokens)}")
-        if tokens.numel() and not 0 <= int(tokens.min()) <= int(tokens.max()) < self.words.num_embeddings:
-            raise ValueError(
-                f"tokens must lie in 0..{self.words.num_embeddings - 1}, not in {int(tokens.min())}..{int(tokens.max())}"
-            )
+        check_symbols(tokens, self.words.num_embeddings)
         codes = self.places.weight if codes is None else codes
         if codes.dim() != 2 or codes.shape[1] != self.words.embedding_dim:
             raise ValueError(f"codes must be (rows, {self.words.embedding_dim}), not {described(codes)}")

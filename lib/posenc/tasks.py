@@ -324,8 +324,22 @@ class WhoChasedWhom:
         return places[:, 0], places[:, 1]
 
 
+class _AsksWhatItsTaskAsks:
+    """What tasks share that are made of another one, their `task`."""
+
+    task: Task
+
+    @property
+    def num_classes(self) -> int:
+        return self.task.num_classes
+
+    @property
+    def read_out(self) -> str:
+        return self.task.read_out
+
+
 @dataclass(frozen=True, eq=False)
-class FixedSample:
+class FixedSample(_AsksWhatItsTaskAsks):
     """A task whose examples come, again and again, from a set drawn once: what a model learns from few.
 
     Parameters
@@ -355,14 +369,6 @@ class FixedSample:
     def vocab_size(self) -> int:
         return self.task.vocab_size
 
-    @property
-    def num_classes(self) -> int:
-        return self.task.num_classes
-
-    @property
-    def read_out(self) -> str:
-        return self.task.read_out
-
     def sample(self, batch: int, length: int, generator: torch.Generator) -> tuple[Tensor, Tensor]:
         """Rows of the set, drawn with replacement. ValueError unless `length` is that of the set."""
         if length != self.length:
@@ -372,7 +378,7 @@ class FixedSample:
 
 
 @dataclass(frozen=True)
-class WithBeginning:
+class WithBeginning(_AsksWhatItsTaskAsks):
     """The same task with a symbol of its own before every sequence, the same each time.
 
     `length` stays that of the sequence without it. If every token has a target, this one has none.
@@ -383,14 +389,6 @@ class WithBeginning:
     @property
     def vocab_size(self) -> int:
         return self.task.vocab_size + 1
-
-    @property
-    def num_classes(self) -> int:
-        return self.task.num_classes
-
-    @property
-    def read_out(self) -> str:
-        return self.task.read_out
 
     def sample(self, batch: int, length: int, generator: torch.Generator) -> tuple[Tensor, Tensor]:
         """Tokens (B, T + 1) and targets (B, T + 1) or (B,). ValueError as the task's own."""
