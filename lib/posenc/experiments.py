@@ -19,7 +19,7 @@ from functools import cached_property
 
 import numpy as np
 import torch
-from torch import Tensor, nn
+from torch import nn
 
 import posenc
 from posenc.encodings import LearnedEncoding, RandomPositions, SinusoidalEncoding
@@ -167,7 +167,6 @@ def build(row: Row, problem: Problem) -> nn.Module:
     options = {"read_out": task.read_out}
     if "cell" in row:
         plain = Transformer(task.vocab_size, task.num_classes, **problem.shape, **options)
-
         options |= {"forget_bias": row.get("forget_bias")}
 
         def of_width(hidden: int) -> RecurrentModel:
