@@ -190,7 +190,11 @@ def test_the_set_up_cell_without_an_address_says_what_is_missing(tmp_path):
 
 # The "::" in a name makes each chapter a scope of its own, so that several run side by side.
 @pytest.mark.parametrize("name", [pytest.param(path.name, id=f"{path.stem}::alone") for path in notebook_files.paths()])
-def test_a_lone_notebook_gives_the_same_text_and_pictures(published, tmp_path, name):
+def test_a_lone_notebook_gives_the_same_text_and_pictures(published, tmp_path, name, monkeypatch):
+    # nbval executes the chapters with one thread; what they print must not depend on it.
+    monkeypatch.setenv("OMP_NUM_THREADS", "2")
+    # Two of these run side by side: threads that wait must not keep each other from the cores.
+    monkeypatch.setenv("OMP_WAIT_POLICY", "PASSIVE")
     shutil.copy(published / "notebooks" / name, tmp_path)
     notebook = nbformat.read(tmp_path / name, as_version=4)
     expected, drawn = execute.texts(notebook), pictures(notebook)
