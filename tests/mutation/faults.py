@@ -24,6 +24,10 @@ class Fault:
     change: Callable[[ast.AST], ast.AST] = field(repr=False)
 
     @property
+    def is_none(self) -> bool:
+        return self.kind == "none"
+
+    @property
     def source(self) -> str:
         """The whole, with the fault in it."""
         tree = copy.deepcopy(self.sound)
@@ -40,6 +44,11 @@ class Fault:
         """Stays the same when other lines move."""
         again = f" #{self.occurrence + 1}" if self.occurrence else ""
         return f"{self.where}: {self.before} -> {self.after}{again}"
+
+
+def sound(source: str, where: str) -> Fault:
+    """The same code and no fault in it: to see what is noticed where there is nothing to notice."""
+    return Fault(where, "none", "", "", 0, ast.parse(source), (("body", 0),), lambda node: node)
 
 
 BINARY = {

@@ -8,7 +8,7 @@ import sys
 
 import mutate
 import pytest
-from faults import faults
+from faults import faults, sound
 from work_copy import run
 
 SOURCE = '''
@@ -49,6 +49,11 @@ def test_each_fault_changes_one_place_and_compiles():
         assert changed and (len(changed) == 1 or fault.kind == "unchecked"), fault
 
 
+def test_no_fault_is_the_same_code():
+    assert sound(SOURCE, "a").is_none and sound(SOURCE, "a").source == ast.unparse(ast.parse(SOURCE))
+    assert not any(fault.is_none for fault in faults(SOURCE))
+
+
 def test_places_are_named_apart_and_by_what_holds_them():
     names = [fault.name for fault in faults("class A:\n    def f(self, x):\n        return x + 1 + x + 1\n", "a")]
     assert len(set(names)) == len(names)
@@ -66,16 +71,20 @@ def test_who_reaches_a_module():
     assert mutate.needed({"models"}) >= {"attention", "encodings", "_checks"}
 
 
-def test_a_work_that_fails_dies_or_hangs_has_noticed():
+def test_a_work_that_fails_has_noticed_and_one_that_dies_or_hangs_is_told_apart():
     def hangs():
         while True:
             pass
 
+    def waits():
+        signal.pause()
+
     def dies():
         os.kill(os.getpid(), signal.SIGKILL)
 
-    works = [lambda: False, lambda: True, lambda: 1 / 0, dies, hangs, lambda: False]
-    assert mutate.in_children(works, jobs=3, seconds=2) == [False, True, True, True, True, False]
+    works = [lambda: False, lambda: True, lambda: 1 / 0, dies, hangs, waits, lambda: False]
+    became = ["unnoticed", "noticed", "noticed", "died", "hung", "hung", "unnoticed"]
+    assert [outcome for _, outcome in sorted(mutate.in_children(works, jobs=3, seconds=0.5))] == became
 
 
 def test_a_fault_is_what_the_library_then_computes():
@@ -89,7 +98,7 @@ def test_a_fault_is_what_the_library_then_computes():
 
         return bool(causal_mask(3)[0].all())
 
-    assert mutate.in_children([work], jobs=1, seconds=60) == [True]
+    assert list(mutate.in_children([work], jobs=1, seconds=60)) == [(0, "noticed")]
 
 
 @pytest.mark.parametrize(("printed", "code", "seen"), [("2", "print(2)", False), ("2", "print(3)", True), ("", "1 / 0", True)])
@@ -98,6 +107,25 @@ def test_a_chapter_notices_another_line_and_a_stop(tmp_path, printed, code, seen
     cell = {"cell_type": "code", "execution_count": 1, "id": "a", "metadata": {}, "outputs": output, "source": code}
     (tmp_path / "a.ipynb").write_text(json.dumps({"cells": [cell]}), encoding="utf-8")
     assert mutate.notices(tmp_path / "a.ipynb") is seen
+
+
+@pytest.mark.parametrize(
+    ("unspoilt", "spoilt", "code", "last"),
+    [
+        ([False], [True] * 19 + [False], 0, "of the others 95.0% are noticed"),
+        ([False], [True] * 18 + [False] * 2, 1, "of the others 90.0% are noticed"),
+        ([False, True], [True] * 20, 1, "noticed where nothing is wrong"),
+    ],
+    ids=["enough", "too few", "sound work is noticed"],
+)
+def test_the_command_fails_where_it_should(monkeypatch, capsys, unspoilt, spoilt, code, last):
+    for name in ("OMP_NUM_THREADS", "MPLBACKEND"):  # set by the command, and put back after the test
+        monkeypatch.setenv(name, "")
+    groups = ([(sound("x = 1", "a"), lambda seen=seen: seen) for seen in unspoilt], [(faults("x = 1", "a")[0], lambda seen=seen: seen) for seen in spoilt])
+    monkeypatch.setattr(mutate, "works", lambda options: groups)
+    monkeypatch.setattr(sys, "argv", ["mutate.py"])
+    assert mutate.main() == code
+    assert last in capsys.readouterr().out
 
 
 def test_importing_the_command_changes_no_setting():
