@@ -46,17 +46,18 @@ class ShowLibrary(SphinxDirective):
             if name not in modules:
                 LOGGER.warning('%s has no module "%s"', self.arguments[0], name, location=self.get_location())
         order = [name for name in first if name in modules] + [name for name in modules if name not in first]
-        trees = {}
+        sources, trees = {}, {}
         for name in order:
             self.env.note_dependency(str(modules[name]))
-            trees[name] = ast.parse(modules[name].read_text(encoding="utf-8"))
+            sources[name] = modules[name].read_text(encoding="utf-8")
+            trees[name] = ast.parse(sources[name])
         self.package = folder.name
         self.known = {
             item: f"{name}.{item}" for name, tree in trees.items() for item in (found for found, _ in public(tree))
         }
-        return [self.module(name, tree, modules[name]) for name, tree in trees.items()]
+        return [self.module(name, tree, modules[name], sources[name]) for name, tree in trees.items()]
 
-    def module(self, name: str, tree: ast.Module, path: Path) -> nodes.section:
+    def module(self, name: str, tree: ast.Module, path: Path, source: str) -> nodes.section:
         dotted = f"{self.package}.{name}"
         section = self.section(name, nodes.literal("", dotted))
         if not ast.get_docstring(tree):
@@ -67,7 +68,7 @@ class ShowLibrary(SphinxDirective):
             if isinstance(node, (ast.FunctionDef, ast.ClassDef)):
                 part += self.definition(node, path, tree)
             else:
-                part += [self.code(ast.unparse(node)), *self.docstring(constant_docstring(tree, node))]
+                part += [self.code(ast.get_source_segment(source, node)), *self.docstring(constant_docstring(tree, node))]
             section += part
         return section
 

@@ -51,7 +51,7 @@ REFERENCE = re.compile(
             rf"(?P<bracketed>{_LEAD}(?P<b_link>(?P<b_name>{_SEVERAL}|{_OPEN}{_SURNAME}),?\s+(?P<b_year>{_YEAR})\b){_TAIL})",
             rf"(?P<single>(?P<s_kind>{_KINDS})\s+(?P<s_number>\d+\.\d+))",
             rf"(?P<plural>(?P<p_kind>{'|'.join(_PLURALS)})\s+\d+\.\d+(?:{_AND}\d+\.\d+)*)",
-            rf"(?P<chapter>[Cc]hapter\s+(?P<c_number>\d+))\b",
+            r"(?P<chapter>[Cc]hapter\s+(?P<c_number>\d+))\b",
             rf"(?P<chapters>[Cc]hapters\s+\d+(?:{_AND}\d+)*)\b",
             rf"(?P<bare>(?:{_KINDS})\s+\d+)\b",
         ]

@@ -20,7 +20,12 @@ if TYPE_CHECKING:
 WIDTH = 6.4
 """Width of every figure, in inches."""
 
-ROLES = {"query": "#0072B2", "key": "#D55E00", "value": "#009E73", "position": "#A4508B"}
+ROLES = {
+    "query": "#0072B2",
+    "key": "#D55E00",
+    "value": "#009E73",
+    "position": "#A4508B",
+}
 """Colours of the parts of attention."""
 
 MODELS = {

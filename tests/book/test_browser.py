@@ -3,9 +3,6 @@
 from __future__ import annotations
 
 import gzip
-import os
-import shutil
-from collections.abc import Iterator
 from functools import cache
 from pathlib import Path
 from urllib.parse import unquote, urlsplit
@@ -14,17 +11,9 @@ import planted
 import pytest
 from axe_playwright_python.sync_playwright import Axe
 from bookbuild import PAGES, Built
-from playwright.sync_api import Browser, Page, sync_playwright
+from browsing import PHONE, WIDE, Visit
+from playwright.sync_api import Browser, Page
 
-OPTIONS = [
-    "--no-sandbox",
-    "--disable-gpu",
-    "--disable-background-networking",
-    "--disable-component-update",
-    "--disable-sync",
-    "--host-resolver-rules=MAP * ~NOTFOUND",
-]
-WIDE, PHONE = {"width": 1300, "height": 900}, {"width": 360, "height": 740}
 SHOWN = [("book", name) for name in PAGES] + [("sink", planted.SECOND)]
 """Every page, and one made for the tests that has everything on it."""
 LIMIT = 1_000_000
@@ -42,6 +31,9 @@ THIN_OUT = """() => {
 }"""
 """Keep one word of each colour of code, and the first few formulas: axe looks at every element, and a chapter has
 thousands that differ in nothing it looks at."""
+
+TOO_WIDE = """[...document.querySelectorAll('article pre')].filter(e => e.scrollWidth > e.clientWidth + 1)
+    .map(e => e.textContent.split('\\n').reduce((a, b) => a.length > b.length ? a : b))"""
 
 SAMPLE = """() => {
     const seen = new Set();
@@ -61,52 +53,6 @@ SAMPLE = """() => {
 """Mark one text of each look: axe is slow to judge colours, and what looks the same is as readable."""
 
 
-def chromium() -> str:
-    names = ("chromium", "chromium-browser", "google-chrome")
-    found = os.environ.get("CHROMIUM") or next(filter(None, map(shutil.which, names)), None)
-    assert found, "no browser: install Chromium, or set CHROMIUM to its path"
-    return found
-
-
-@pytest.fixture(scope="module")
-def browser() -> Iterator[Browser]:
-    with sync_playwright() as play:
-        browser = play.chromium.launch(executable_path=chromium(), args=OPTIONS)
-        yield browser
-        browser.close()
-
-
-class Visit:
-    """A page, and what went wrong while it was open."""
-
-    def __init__(
-        self, browser: Browser, book: Built, name: str, size: dict[str, int], theme: str, **options: object
-    ) -> None:
-        self.context = browser.new_context(viewport=size, color_scheme=theme, **options)
-        self.page: Page = self.context.new_page()
-        self.outside: list[str] = []
-        self.errors: list[str] = []
-        self.page.on("request", self._request)
-        self.page.on("requestfailed", lambda request: self.errors.append(f"not loaded: {request.url}"))
-        self.page.on("console", lambda said: self.errors.append(said.text) if said.type == "error" else None)
-        self.page.on("pageerror", lambda error: self.errors.append(str(error)))
-        self.page.goto((book.html / name).as_uri())
-        self.page.evaluate("document.fonts.ready.then(() => true)")
-
-    def _request(self, request) -> None:
-        if not request.url.startswith(("file:", "data:", "blob:")):
-            self.outside.append(request.url)
-
-    def __enter__(self) -> Page:
-        return self.page
-
-    def __exit__(self, *failure) -> None:
-        self.context.close()
-        if failure[0] is None:
-            assert not self.outside, f"wanted the network: {self.outside}"
-            assert not self.errors, f"console: {self.errors}"
-
-
 @pytest.mark.parametrize(("which", "name"), SHOWN)
 def test_at_a_desk(request: pytest.FixtureRequest, browser: Browser, which: str, name: str) -> None:
     """Complete without a network, light, and accessible in both themes."""
@@ -114,6 +60,7 @@ def test_at_a_desk(request: pytest.FixtureRequest, browser: Browser, which: str,
     with Visit(browser, book, name, WIDE, "light") as page:
         page.evaluate(OPEN_FOLDS)
         complete(page)
+        assert not page.evaluate(TOO_WIDE), "code that scrolls sideways on a desk"
         light(page, book)
         page.evaluate(THIN_OUT)
         page.add_style_tag(content="* { transition: none !important }")  # colours are judged as they end up

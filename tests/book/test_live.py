@@ -13,8 +13,8 @@ import pytest
 import torch
 from axe_playwright_python.sync_playwright import Axe
 from bookbuild import Built
+from browsing import PHONE, WIDE, Visit
 from playwright.sync_api import Browser, Locator, Page
-from test_browser import PHONE, WIDE, Visit, browser  # noqa: F401
 
 from posenc import live
 from posenc.live import data, numbers
@@ -38,7 +38,7 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Built:
 
 
 @pytest.fixture
-def open_page(browser: Browser, folder: Built) -> Iterator:  # noqa: F811
+def open_page(browser: Browser, folder: Built) -> Iterator:
     """Open one of the pages; it must finish without an error or a request."""
     visits = []
 
@@ -492,7 +492,7 @@ def test_every_figure_is_in_the_book_once() -> None:
 
 @pytest.mark.parametrize("theme", ["light", "dark"])
 @pytest.mark.parametrize(("name", "kinds"), in_chapters())
-def test_the_chapters_figures_work(book: Built, browser: Browser, name: str, kinds: list[str], theme: str) -> None:  # noqa: F811
+def test_the_chapters_figures_work(book: Built, browser: Browser, name: str, kinds: list[str], theme: str) -> None:
     size = PHONE if theme == "dark" else WIDE
     with Visit(browser, book, name, size, theme, reduced_motion="reduce") as page:
         for kind in kinds:
