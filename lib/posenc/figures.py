@@ -181,15 +181,17 @@ def draw_map(ax: Axes, results: "Results", groups: Sequence[int] = (2, 2, 3, 3))
             box = plt.Rectangle((place - 0.5, height - 0.5), 1, 1, facecolor=paint(0.8 * share), edgecolor="white", linewidth=1)
             ax.add_patch(box)
             low, mean, high = (_two_digits(x) for x in (of_seeds.min(), of_seeds.mean(), of_seeds.max()))
-            ink = {"ha": "center", "color": "white" if share > 0.7 else "black"}
-            ax.text(place, height - (0.14 if low != high else 0), mean, va="center", fontsize=8, **ink)
+            ink = {"ha": "center", "color": "white" if share > 0.85 else "black"}
+            ax.text(place, height - (0.17 if low != high else 0), mean, va="center", fontsize=9.5, **ink)
             if low != high:
-                ax.text(place, height + 0.26, f"{low}–{high}", va="center", fontsize=5.5, **ink)
+                spread = f"{low}–{high}"
+                ax.text(place, height + 0.26, spread, va="center", fontsize=7 if len(spread) < 9 else 6.3, **ink)
     bottom = heights[-1] + 1.25
     for place, ceiling in enumerate(results.ceilings.values()):
-        ax.text(place, bottom, "–" if ceiling is None else _two_digits(ceiling), ha="center", va="center", fontsize=8)
-    ax.set_yticks([*heights, bottom], [*(NAMES.get(row, row) for row in rows), "order-blind ceiling"])
-    ax.set_xticks(range(len(columns)), [_stacked(name, results) for name in columns], fontsize=6.5)
+        ax.text(place, bottom, "–" if ceiling is None else _two_digits(ceiling), ha="center", va="center", fontsize=9.5)
+    names = [*(NAMES.get(row, row) for row in rows), "order-blind ceiling"]
+    ax.set_yticks([*heights, bottom], [textwrap.fill(name, 12) for name in names], fontsize=9)
+    ax.set_xticks(range(len(columns)), [_stacked(name, results) for name in columns], fontsize=7)
     ax.set_xlim(-0.5, len(columns) - 0.5)
     ax.set_ylim(bottom + 0.5, -0.5)
     ax.xaxis.tick_top()

@@ -112,7 +112,7 @@ RESULTS = Results("map", {"rows": {"none": {}, "rotary": {}}, "columns": COLUMNS
 
 def test_map_holds_means_spreads_and_ceilings(ax):
     figures.draw_map(ax, RESULTS, groups=(1, 1))
-    rows = [t.get_text() for t in ax.get_yticklabels()]
+    rows = [" ".join(t.get_text().split()) for t in ax.get_yticklabels()]
     assert rows == ["no positions", "rotary", "order-blind ceiling"]
     assert [t.get_text() for t in ax.get_xticklabels()] == ["which\ncame\nfirst", "set\nn = 8", "series\nerror ↓"]
     written = {}
