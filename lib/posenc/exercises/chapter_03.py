@@ -33,6 +33,12 @@ def gray_table(length: int, bits: int) -> Tensor:
     return _gray(torch.arange(length), bits)
 
 
+def _gray_of_the_highest(length: int, bits: int) -> Tensor:
+    places = torch.arange(length)
+    dropped = torch.tensor([max(int(p).bit_length() - bits, 0) for p in places])
+    return _bits((places ^ (places >> 1)) >> dropped, bits)
+
+
 # 3.3 unevenness of a gap
 
 
@@ -64,7 +70,7 @@ def project_pair(x: Tensor, p: Tensor, weight: Tensor) -> Tensor:
 
 # 3.7 a code of one's own
 
-_SIZES = ((8, 16), (64, 16), (512, 16), (33, 24), (300, 64))
+_SIZES = ((8, 16), (64, 16), (512, 16), (20, 24), (33, 24), (100, 64), (300, 64))
 
 
 def _examine_code(encoding: object) -> str | None:
@@ -87,8 +93,10 @@ def _examine_code(encoding: object) -> str | None:
     again = as_array(encoding(*_SIZES[0]))
     if not np.allclose(again, tables[_SIZES[0]], atol=1e-6):
         return "two calls give two different tables: a code must be fixed, so seed what is random inside the function"
-    if not all(np.allclose(tables[n, 16], tables[512, 16][:n], atol=1e-4) for n in (8, 64)):
-        return "wish 3 fails: the code of a place changes with the length of the text"
+    for (length, width), table in tables.items():
+        longest = max((other for (_, w), other in tables.items() if w == width), key=len)
+        if not np.allclose(table, longest[:length], atol=1e-4):
+            return f"wish 3 fails at width {width}: the code of a place changes with the length of the text"
     return next((fault for table in tables.values() if (fault := _wish_failed(table))), None)
 
 
@@ -133,7 +141,7 @@ def _index(length: int, width: int) -> Tensor:
 EXERCISES = [
     Function(
         "3.1",
-        "Every step flips one bit, and yet places far apart can be one flip apart too: Gray code mends wish 4 at gap 1 only.",
+        "Every step flips one bit, and yet places far apart can be one flip apart too: Gray code evens out the single step, not every gap.",
         reference=gray_table,
         cases=[(11, 4), (6, 5), (1, 3), (40, 6), (20, 3)],
         mistakes=[
@@ -148,6 +156,26 @@ EXERCISES = [
             Mistake(
                 "each bit is compared with the one below it: compare bit b with bit b + 1",
                 lambda length, bits: _bits(torch.arange(length) ^ (torch.arange(length) << 1), bits),
+            ),
+            Mistake(
+                "a difference of two bits can be -1: a Gray bit is 1 whenever they differ",
+                lambda length, bits: torch.diff(_bits(torch.arange(length), bits + 1)),
+            ),
+            Mistake(
+                "this is 1 when either bit is 1: a Gray bit is 1 when one of the two is and the other is not",
+                lambda length, bits: _bits(torch.arange(length) | (torch.arange(length) >> 1), bits),
+            ),
+            Mistake(
+                "this is 1 when both bits are 1: a Gray bit is 1 when one of the two is and the other is not",
+                lambda length, bits: _bits(torch.arange(length) & (torch.arange(length) >> 1), bits),
+            ),
+            Mistake(
+                "these are the Gray codes as numbers: write out the bits of each, one bit to a column",
+                lambda length, bits: torch.arange(length) ^ (torch.arange(length) >> 1),
+            ),
+            Mistake(
+                "where p has more bits than there are columns, the highest are kept: the lowest are asked for",
+                _gray_of_the_highest,
             ),
             Mistake(
                 "0 and 1 are exchanged: the Gray bit is 1 where the two bits differ",
@@ -179,13 +207,15 @@ EXERCISES = [
             Mistake("that is where the step leads; how many bits flip on the way?", 4096),
             Mistake("one bit is the smallest step; the question is for the largest", 1),
             Mistake("that is the bits of a thousand places; this text has 5000", 10),
+            Mistake("that is the number of places; how many bits flip in one step?", 5000),
+            Mistake("that is the base-2 logarithm of 5000, and bits are whole: which step flips them all?", np.log2(5000)),
         ],
     ),
     Function(
         "3.3",
         "Zero for every gap would mean: the same gap is the same distance wherever you stand.",
         reference=unevenness,
-        cases=[(_draw(9, 4), 1), (_draw(12, 5), 3), (_draw(6, 3), 5), (_draw(20, 7), 2)],
+        cases=[(_draw(9, 4), 1), (_draw(12, 5), 3), (_draw(7, 3), 5), (_draw(20, 7), 2)],
         mistakes=[
             Mistake(
                 "these are squared distances: take the square root before comparing",
@@ -206,6 +236,42 @@ EXERCISES = [
             Mistake(
                 "this is the largest distance: subtract the smallest",
                 lambda codes, k: _distances(codes, k).max(),
+            ),
+            Mistake(
+                "this is the smallest distance: subtract it from the largest",
+                lambda codes, k: _distances(codes, k).min(),
+            ),
+            Mistake(
+                "this is the variance of the distances: take the largest minus the smallest",
+                lambda codes, k: _distances(codes, k).var(),
+            ),
+            Mistake(
+                "this divides the largest distance by the smallest: subtract",
+                lambda codes, k: _distances(codes, k).max() / _distances(codes, k).min(),
+            ),
+            Mistake(
+                "the root was taken of the difference of the squares: take the root of each distance first, then subtract",
+                lambda codes, k: _range(_distances(codes, k).square()).sqrt(),
+            ),
+            Mistake(
+                "this is the range of the single entries: make one distance of each pair of codes first",
+                lambda codes, k: _range(codes[k:] - codes[:-k]),
+            ),
+            Mistake(
+                "these are dot products of codes, not distances between them",
+                lambda codes, k: _range((codes[k:] * codes[:-k]).sum(-1)),
+            ),
+            Mistake(
+                "this takes in every pair k or more places apart: take those exactly k apart",
+                lambda codes, k: _range(torch.cat([_distances(codes, gap) for gap in range(k, len(codes))])),
+            ),
+            Mistake(
+                "one pair is missing at the end: there are n - k pairs",
+                lambda codes, k: _range(_distances(codes[:-1], k)),
+            ),
+            Mistake(
+                "these are codes k + 1 places apart: the partner of place p is p + k",
+                lambda codes, k: _range(_distances(codes, k + 1)),
             ),
             Mistake(
                 "this adds absolute differences; the Euclidean distance adds squares and takes the root",
@@ -284,6 +350,34 @@ EXERCISES = [
                 lambda table, target: table * target,
             ),
             Mistake(
+                "divides by the norm over √d only: RMS is taken over all n times d entries",
+                lambda table, target: table * (target / (table.norm() / table.shape[-1] ** 0.5)),
+            ),
+            Mistake(
+                "divides by the norm over √n only: RMS is taken over all n times d entries",
+                lambda table, target: table * (target / (table.norm() / len(table) ** 0.5)),
+            ),
+            Mistake(
+                "scales the largest entry to the target: RMS is the root of the mean of the squares",
+                lambda table, target: table * (target / table.abs().max()),
+            ),
+            Mistake(
+                "the root is taken of the target too: only the mean square needs it",
+                lambda table, target: table * (target / table.square().mean()).sqrt(),
+            ),
+            Mistake(
+                "adds what is missing: multiply, so that zero stays zero",
+                lambda table, target: table + (target - table.square().mean().sqrt()),
+            ),
+            Mistake(
+                "this is the factor alone: multiply the table by it",
+                lambda table, target: target / table.square().mean().sqrt(),
+            ),
+            Mistake(
+                "the RMS is right and every sign is turned round: the factor is positive",
+                lambda table, target: -set_loudness(table, target),
+            ),
+            Mistake(
                 "multiplies by √d: that is right only for a table whose RMS is 1/√d",
                 lambda table, target: table * table.shape[-1] ** 0.5,
             ),
@@ -316,6 +410,18 @@ EXERCISES = [
                 lambda x, p, weight: p @ weight[x.shape[-1] :],
             ),
             Mistake(
+                "the two projections are subtracted: add them",
+                lambda x, p, weight: x @ weight[: x.shape[-1]] - p @ weight[x.shape[-1] :],
+            ),
+            Mistake(
+                "the two projections are multiplied: add them",
+                lambda x, p, weight: (x @ weight[: x.shape[-1]]) * (p @ weight[x.shape[-1] :]),
+            ),
+            Mistake(
+                "the two projections are returned as two results: add them",
+                lambda x, p, weight: (x @ weight[: x.shape[-1]], p @ weight[x.shape[-1] :]),
+            ),
+            Mistake(
                 "the two projections stand side by side: add them",
                 lambda x, p, weight: torch.cat([x @ weight[: x.shape[-1]], p @ weight[x.shape[-1] :]], dim=-1),
             ),
@@ -343,8 +449,12 @@ EXERCISES = [
                 _index,
             ),
             Mistake(
-                "wish 3 fails: the code of a place changes with the length of the text",
+                "wish 3 fails at width 16: the code of a place changes with the length of the text",
                 lambda length, width: _index(length, width) / max(length - 1, 1),
+            ),
+            Mistake(
+                "wish 3 fails at width 64: the code of a place changes with the length of the text",
+                lambda length, width: sinusoidal_encoding(length, width, base=100.0 if width < 64 else 100.0 + length),
             ),
             Mistake(
                 "wish 2 fails at length 8, width 16: the code of place 0 has RMS 0, too quiet to hear",
