@@ -49,6 +49,17 @@ def test_depth_is_the_longest_chain_and_not_the_number():
     assert count(lambda: (a @ a) * (a @ a).tanh() + a * a).depth == 2
 
 
+def test_results_that_are_thrown_away_leave_no_depth_behind():
+    """Their memory is used again, at once and by tensors that wait for nothing."""
+
+    def dropped():
+        for _ in range(20):
+            fresh = torch.zeros(4, 4)
+            fresh @ fresh
+
+    assert count(dropped).depth == 1
+
+
 def test_depth_passes_through_views_and_changes_in_place():
     a = torch.rand(4, 4)
     assert count(lambda: (a @ a).T[1:].reshape(-1)[:4] * a[0]).depth == 2
