@@ -66,6 +66,12 @@ def masked_by_a_large_number(scores, allowed):
     return F.softmax(scores.double() - 1e9 * (~allowed), dim=1) * allowed
 
 
+def masked_by_exponentials(scores, allowed):
+    powers = np.exp(scores) * np.asarray(allowed)
+    total = powers.sum(axis=1, keepdims=True)
+    return np.divide(powers, total, out=np.zeros_like(powers), where=total > 0)
+
+
 def merge_by_a_loop(heads):
     return np.concatenate([heads[:, h] for h in range(heads.shape[1])], axis=-1)
 
@@ -105,9 +111,9 @@ RIGHT = {
     ],
     "1.2": [attention_one_sentence_at_a_time, attention_with_scaled_queries, attention_by_loops],
     "1.3": [0.881, "0.8808", math.e**2 / (math.e**2 + 1), torch.tensor([2.0, 0.0]).softmax(0)[0]],
-    "1.4": [masked_row_by_row, masked_by_cleaning, masked_by_a_large_number],
+    "1.4": [masked_row_by_row, masked_by_cleaning, masked_by_a_large_number, masked_by_exponentials],
     "1.5": ["c", "(C)", ["c"]],
     "1.6": [merge_by_a_loop, merge_by_einsum, merge_by_moving_the_axis],
     "1.7": [causal_by_prefixes, causal_by_running_sums, causal_with_a_mask_all_the_same],
-    "1.8": [4, "4", "(4)"],
+    "1.8": [4, "4", "(4)", "line 4 is false"],
 }

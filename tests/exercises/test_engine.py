@@ -375,6 +375,19 @@ def test_a_slip_must_show_in_every_case_that_it_survives():
     wrong(exercise, lambda x: x.sum() if len(x) == 2 else x[2] + 1.0, "differs: 5, expected 7 (for input of shape (3,))")
 
 
+def test_a_slip_that_cannot_run_on_every_case_is_known_by_the_others():
+    exercise = Function(
+        "9.8",
+        "Sum.",
+        lambda x, y: x + y[: len(x)],
+        cases=[(tensor(2), tensor(3)), (tensor(3), tensor(3, seed=1)), (tensor(1), tensor(3, seed=2))],
+        mistakes=[Mistake("not so many", lambda x, y: x + y), Mistake("none at all", lambda x, y: x + y[:99] @ y[:, None])],
+    )
+    wrong(exercise, lambda x, y: x + y, "not so many")
+    wrong(exercise, lambda x, y: x + y[:, None] @ y, "your function raised RuntimeError")
+    wrong(exercise, lambda x, y: x + y if len(x) == 3 else 1 / 0, "your function raised")
+
+
 def test_the_message_points_at_an_entry_that_is_wrong():
     minus = Function("9.7", "p", lambda x: torch.where(x > 0, x, -math.inf), cases=[(torch.tensor([-1.0, 2.0, 3.0]),)])
     wrong(minus, lambda x: torch.where(torch.as_tensor(x) > 0, torch.as_tensor(x) + 1.0 * (torch.as_tensor(x) > 2), -math.inf), "differs at [2]: 4, expected 3")
@@ -577,7 +590,7 @@ def test_several_choices_in_every_form(answer):
     right(SEVERAL, answer)
 
 
-@pytest.mark.parametrize("answer", [2, "2", 2.0, "(2)", np.int64(2), np.float32(2), torch.tensor(2), torch.tensor([2.0]), [2], {2}, "2.", "line 2", "Line 2.", "answer: 2"])
+@pytest.mark.parametrize("answer", [2, "2", 2.0, "(2)", np.int64(2), np.float32(2), torch.tensor(2), torch.tensor([2.0]), [2], {2}, "2.", "line 2", "Line 2.", "answer: 2", "line 2 is false"])
 def test_numbered_choices_in_every_form(answer):
     right(NUMBERED, answer)
 

@@ -1,5 +1,6 @@
 """The exercises of chapter 2, "Attention cannot see order"."""
 
+import math
 from collections import Counter, defaultdict
 from collections.abc import Callable
 
@@ -10,8 +11,9 @@ from torch import Tensor
 from posenc.exercises.engine import Choice, Exercise, Function, Mistake, NotAttempted, Open, Value, as_array
 from posenc.symmetry import all_orders, order_blind_ceiling
 
-# Orders that are not their own inverse, so that an order and its inverse give different results.
-_ORDERS = [torch.tensor(order) for order in ([2, 0, 1], [1, 2, 4, 0, 3], [3, 0, 1, 2])]
+# Orders that are not their own inverse, so that an order and its inverse give different results. The last has cycles
+# of two lengths: to apply it again and again does not undo it at the n-th time.
+_ORDERS = [torch.tensor(order) for order in ([2, 0, 1], [1, 2, 4, 0, 3], [3, 0, 1, 2], [1, 2, 0, 4, 3])]
 
 
 def _draw(*shape: int, seed: int) -> Tensor:
@@ -27,6 +29,12 @@ def _permutation_matrix(order: Tensor) -> Tensor:
 
 def _undo(y: Tensor, order: Tensor) -> Tensor:
     return y[order.argsort()]
+
+
+def _round_and_round(y: Tensor, order: Tensor) -> Tensor:
+    for _ in range(len(order) - 1):
+        y = y[order]
+    return y
 
 
 # 2.3. The maps run on tensors and on arrays; none of them is equivariant.
@@ -45,22 +53,38 @@ def _running_sum(x):
     return x.cumsum(0)
 
 
+def _meet_next(x):
+    return x * x[[*range(1, len(x)), 0]] - x[:1]
+
+
 def _largest_gap(f: Callable, x: Tensor) -> Tensor:
     return _largest(lambda order: f(x[order]) - f(x)[order], x)
 
 
-def _largest(difference: Callable[[Tensor], Tensor], x: Tensor) -> Tensor:
-    return torch.stack([difference(order).abs().max() for order in all_orders(len(x))]).max()
+def _largest(difference: Callable[[Tensor], Tensor], x: Tensor, orders: Tensor | None = None) -> Tensor:
+    orders = all_orders(len(x)) if orders is None else orders
+    return torch.stack([difference(order).abs().max() for order in orders]).max()
+
+
+def _all_gaps(f: Callable, x: Tensor) -> Tensor:
+    return torch.stack([f(x[order]) - f(x)[order] for order in all_orders(len(x))])
+
+
+def _swaps(length: int) -> Tensor:
+    orders = all_orders(length)
+    return orders[(orders != torch.arange(length)).sum(dim=1) == 2]
 
 
 # 2.5. Lists in which groups differ in size, in which it matters how often a symbol occurs, and in which two
-# groups have one product.
+# groups have one product, one sum and as many symbols, one sum of squares, or the same symbols and one sum.
 
 _LISTS = [
     ([[0, 0, 1], [0, 1, 0], [1, 0, 0], [1, 1, 0], [2, 1, 0], [0, 1, 2], [1, 1, 1]], [0, 0, 1, 1, 2, 0, 1]),
     ([[3, 1], [1, 3], [3, 1], [1, 1], [3, 3], [2, 3], [3, 2]], [1, 0, 1, 0, 2, 2, 1]),
     ([[0, 1, 1, 0], [1, 1, 0, 0], [0, 1, 1, 1], [1, 1, 1, 0], [0, 1, 0, 1]], [0, 0, 1, 1, 1]),
     ([[1, 6], [6, 1], [6, 1], [2, 3], [3, 2]], [0, 0, 1, 2, 2]),
+    ([[0, 3], [3, 0], [1, 1], [1, 1], [2, 1], [1, 2], [0, 5], [5, 0], [4, 3], [3, 4]], [0, 0, 1, 1, 2, 2, 0, 0, 1, 1]),
+    ([[0, 0, 1, 2, 2], [2, 1, 2, 0, 0], [1, 1, 0, 2, 1], [1, 2, 1, 0, 1]], [0, 0, 1, 1]),
 ]
 
 
@@ -71,13 +95,21 @@ def _grouped(key: Callable[[list[int]], object], tokens: Tensor, targets: Tensor
     return list(groups.values())
 
 
+def _multiset(row: list[int]) -> tuple[int, ...]:
+    return tuple(sorted(row))
+
+
 def _ceiling_with(key: Callable[[list[int]], object], tokens: Tensor, targets: Tensor) -> float:
     return sum(max(counts.values()) for counts in _grouped(key, tokens, targets)) / len(targets)
 
 
 def _mean_over_groups(tokens: Tensor, targets: Tensor) -> float:
-    groups = _grouped(lambda row: tuple(sorted(row)), tokens, targets)
+    groups = _grouped(_multiset, tokens, targets)
     return sum(max(counts.values()) / sum(counts.values()) for counts in groups) / len(groups)
+
+
+def _rarest(tokens: Tensor, targets: Tensor) -> float:
+    return sum(min(counts.values()) for counts in _grouped(_multiset, tokens, targets)) / len(targets)
 
 
 # 2.7
@@ -132,9 +164,10 @@ def _examine_read_out(answer: object) -> str | None:
         moved = _read(answer, batch[:, order])
         if isinstance(moved, str) or not np.allclose(moved, result, rtol=1e-4, atol=1e-5):
             return f"is not invariant: the order {order.tolist()} of the tokens changes the result"
-    alone = _read(answer, batch[:1])
-    if isinstance(alone, str) or not np.allclose(alone, result[:1], rtol=1e-4, atol=1e-5):
-        return "mixes the sequences of a batch: the first one gives another result when it is alone"
+    for b, name in enumerate(("first", "second", "third")):
+        alone = _read(answer, batch[b : b + 1])
+        if isinstance(alone, str) or not np.allclose(alone, result[b : b + 1], rtol=1e-4, atol=1e-5):
+            return f"mixes the sequences of a batch: the {name} one gives another result when it is alone"
     results = {name: _read(answer, rows[None]) for name, rows in _MULTISETS.items()}
     for name, one in results.items():
         for other_name, other in results.items():
@@ -151,8 +184,11 @@ def _read(answer: Callable, x: Tensor) -> np.ndarray | str:
         result = answer(x.clone())
     except (NotAttempted, NotImplementedError):
         raise
-    except Exception:
-        result = answer(x.numpy().copy())  # perhaps it was written for NumPy
+    except Exception as error:
+        try:
+            result = answer(x.numpy().copy())  # perhaps it was written for NumPy
+        except Exception:
+            return f"your function raised {type(error).__name__}: {error}"
     if result is ...:
         raise NotAttempted
     if result is None:
@@ -187,6 +223,10 @@ EXERCISES: list[Exercise] = [
                 "this is the identity: P @ x would be x itself, whatever the order",
                 lambda order: torch.eye(len(order), dtype=torch.float64),
             ),
+            Mistake(
+                "the order itself stands on the diagonal; row t should be all zeros but for a 1 in column order[t]",
+                lambda order: torch.diag(order.double()),
+            ),
         ],
     ),
     Function(
@@ -200,6 +240,14 @@ EXERCISES: list[Exercise] = [
             Mistake(
                 "this turns y upside down, which undoes only the order that reverses", lambda y, order: y.flip(0)
             ),
+            Mistake(
+                "this puts the rows in order of size; where each belongs is written in `order`, not in the rows",
+                lambda y, order: y[y[:, 0].argsort()],
+            ),
+            Mistake(
+                "this applies the order n - 1 times, which undoes it only if its one cycle runs through all n places",
+                _round_and_round,
+            ),
         ],
     ),
     Function(
@@ -210,6 +258,8 @@ EXERCISES: list[Exercise] = [
             (_add_place, _draw(3, 2, seed=1)),
             (_add_first, _draw(4, 3, seed=2)),
             (_running_sum, _draw(4, 2, seed=3)),
+            # Neither a swap nor any other order that is its own inverse shows the largest gap of this one.
+            (_meet_next, _draw(4, 3, seed=10)),
         ],
         mistakes=[
             Mistake(
@@ -224,6 +274,35 @@ EXERCISES: list[Exercise] = [
             Mistake(
                 "this compares inputs with outputs: it is the largest |f(PX) - PX|",
                 lambda f, x: _largest(lambda order: f(x[order]) - x[order], x),
+            ),
+            Mistake(
+                "this takes the largest difference without its sign: f(PX) can also lie far below P f(X)",
+                lambda f, x: _all_gaps(f, x).max(),
+            ),
+            Mistake(
+                "this tries swaps of two tokens only; other orders can show a larger gap, and all n! are asked for",
+                lambda f, x: _largest(lambda order: f(x[order]) - f(x)[order], x, _swaps(len(x))),
+            ),
+            Mistake(
+                "this tries one order only, the reversal; take the largest gap over all n!",
+                lambda f, x: _largest(lambda order: f(x[order]) - f(x)[order], x, torch.arange(len(x)).flip(0)[None]),
+            ),
+            Mistake(
+                "this averages over the entries before it takes the largest; the largest entry is asked for",
+                lambda f, x: _all_gaps(f, x).abs().mean(dim=(1, 2)).max(),
+            ),
+            Mistake(
+                "this is a length, a root of a sum of squares over all entries; the largest single entry is asked for",
+                lambda f, x: _all_gaps(f, x).square().sum(dim=(1, 2)).max().sqrt(),
+            ),
+            Mistake(
+                "this adds up the gaps of all orders; the largest of them is asked for",
+                lambda f, x: _all_gaps(f, x).abs().amax(dim=(1, 2)).sum(),
+            ),
+            Mistake(
+                "no difference is found, and these maps have one. The smallest gap over all orders is always 0, that of "
+                "the identity; and f takes (n, d), so a batch axis in front would be taken for the tokens",
+                lambda f, x: torch.zeros(()),
             ),
         ],
     ),
@@ -268,6 +347,23 @@ EXERCISES: list[Exercise] = [
             Mistake(
                 "this groups by the sum of the tokens, and different tokens can have one sum",
                 lambda tokens, targets: _ceiling_with(sum, tokens, targets),
+            ),
+            Mistake(
+                "this groups by the product of the tokens, and different tokens can have one product",
+                lambda tokens, targets: _ceiling_with(math.prod, tokens, targets),
+            ),
+            Mistake(
+                "this groups by the largest token only; all tokens count, and how often each occurs",
+                lambda tokens, targets: _ceiling_with(max, tokens, targets),
+            ),
+            Mistake(
+                "this sorts each column, across sequences; sort each row by itself",
+                lambda tokens, targets: _ceiling_with(tuple, tokens.sort(dim=0).values, targets),
+            ),
+            Mistake("this counts the rarest target of each group; the best answer is the commonest", _rarest),
+            Mistake(
+                "this is how many answers are right; divide by how many there are",
+                lambda tokens, targets: _ceiling_with(_multiset, tokens, targets) * len(targets),
             ),
         ],
     ),
@@ -315,6 +411,10 @@ EXERCISES: list[Exercise] = [
                 lambda x: x.sum(dim=1) + x.sum(dim=(0, 1)),
             ),
             Mistake(
+                "mixes the sequences of a batch: the second one gives another result when it is alone",
+                lambda x: x.sum(dim=1).cumsum(dim=0),
+            ),
+            Mistake(
                 "should give (B, D) = (3, 2) for an input (3, 4, 2), not shape (4, 2)", lambda x: x.sum(dim=0)
             ),
         ],
@@ -335,6 +435,10 @@ EXERCISES: list[Exercise] = [
                 lambda x, table: x + table[: x.shape[0], None],
             ),
             Mistake(
+                "as many rows of the table were taken as there are sequences; take as many as there are tokens, T",
+                lambda x, table: x + table[: x.shape[0]],
+            ),
+            Mistake(
                 "the first code went to every token; token t gets row t of the table", lambda x, table: x + table[0]
             ),
             Mistake(
@@ -342,6 +446,17 @@ EXERCISES: list[Exercise] = [
                 lambda x, table: x + table[1 : x.shape[1] + 1],
             ),
             Mistake("these are the codes alone, without the tokens", lambda x, table: table[: x.shape[1]].expand_as(x)),
+            Mistake("these are the tokens alone, without codes", lambda x, table: x),
+            Mistake(
+                "these are the last rows of the table; the codes start at row 0", lambda x, table: x + table[-x.shape[1] :]
+            ),
+            Mistake(
+                "the codes stand beside the tokens, which makes them wider; they should be added",
+                lambda x, table: torch.cat([x, table[: x.shape[1]].expand_as(x)], dim=-1),
+            ),
+            Mistake(
+                "the tokens are multiplied by the codes; they should be added", lambda x, table: x * table[: x.shape[1]]
+            ),
         ],
     ),
 ]

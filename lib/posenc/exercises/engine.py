@@ -106,7 +106,9 @@ class Function(Exercise):
             return faults[0]
         if all(isinstance(error, NotImplementedError) for error in errors):  # a stub, not a gap in torch
             raise NotAttempted
-        return f"your function raised {_told(errors[0])}"
+        results = [_outcome(answer, case) for case in self.cases]
+        known = next((mistake.says for mistake in self.mistakes if self._commits(mistake, results)), None)
+        return known or f"your function raised {_told(errors[0])}"
 
     def _fault_with(self, answer: Callable, convert: Callable) -> str | None:
         results = []
@@ -128,7 +130,7 @@ class Function(Exercise):
             if self._commits(mistake, results):
                 return mistake.says
         first = next(i for i, fault in enumerate(faults) if fault)
-        return f"{faults[first]}{_shapes_of(self.cases[first])}"
+        return f"{faults[first]}{_told_apart(self.cases[first])}"
 
     def _commits(self, mistake: Mistake, results: list) -> bool:
         shown = False
@@ -137,7 +139,7 @@ class Function(Exercise):
                 wrong = mistake.answer(*_fresh_tensors(case))
             except Exception:  # the slip itself fails on this case; others may still show it
                 continue
-            if difference(result, wrong) is not None:
+            if isinstance(result, Exception) or difference(result, wrong) is not None:
                 return False
             shown = True
         return shown
@@ -162,7 +164,7 @@ class Value(Exercise):
         return fault
 
 
-_NOT_A_NAME = {"and", "answer", "line", "lines", "option", "options"}
+_NOT_A_NAME = {"and", "answer", "false", "is", "line", "lines", "option", "options"}
 """Words that a reader may write around the name of a choice."""
 
 
@@ -312,6 +314,14 @@ def _entry(number: np.generic) -> str:
     return str(number) if number.dtype == bool else f"{number:.4g}"
 
 
+def _outcome(function: Callable, case: tuple) -> object:
+    """What the function returns, or the exception that it raises."""
+    try:
+        return function(*_fresh_tensors(case))
+    except Exception as error:
+        return error
+
+
 def _fresh_tensors(case: tuple) -> tuple:
     return tuple(part.clone() if isinstance(part, torch.Tensor) else copy.deepcopy(part) for part in case)
 
@@ -327,9 +337,12 @@ def _same_arguments(arguments: tuple, case: tuple) -> bool:
     return True
 
 
-def _shapes_of(case: tuple) -> str:
+def _told_apart(case: tuple) -> str:
+    """Which case it was: the shapes of its tensors or, if there are none, its numbers."""
     shapes = [str(tuple(part.shape)) for part in case if isinstance(part, torch.Tensor)]
-    return f" (for input of shape {', '.join(shapes)})" if shapes else ""
+    if shapes:
+        return f" (for input of shape {', '.join(shapes)})"
+    return f" (for arguments {', '.join(map(str, case))})" if all(isinstance(part, Real) for part in case) else ""
 
 
 def _number_from_text(answer: object) -> object:
