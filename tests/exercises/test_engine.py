@@ -375,6 +375,11 @@ def test_a_slip_must_show_in_every_case_that_it_survives():
     wrong(exercise, lambda x: x.sum() if len(x) == 2 else x[2] + 1.0, "differs: 5, expected 7 (for input of shape (3,))")
 
 
+def test_a_case_of_numbers_is_told_by_its_numbers():
+    exercise = Function("9.7", "Sum.", lambda x, y: x + y, cases=[(0, 0), (2, 1.5)])
+    wrong(exercise, lambda x, y: x, "differs: 2, expected 3.5 (for arguments 2, 1.5)")
+
+
 def test_a_slip_that_cannot_run_on_every_case_is_known_by_the_others():
     exercise = Function(
         "9.8",

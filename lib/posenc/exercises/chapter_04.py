@@ -85,9 +85,16 @@ def shift(d_model: int, k: int) -> Tensor:
     return turned(k * frequencies(d_model))
 
 
-def mirror(m: int, d_model: int) -> Tensor:
-    angle = m * frequencies(d_model)
+def mirrored(angle: Tensor) -> Tensor:
     return in_blocks(-angle.cos(), angle.sin(), angle.sin(), angle.cos())
+
+
+def turned_back(angle: Tensor) -> Tensor:
+    return in_blocks(-angle.cos(), -angle.sin(), angle.sin(), angle.cos())
+
+
+def mirror(m: int, d_model: int) -> Tensor:
+    return mirrored(m * frequencies(d_model))
 
 
 def mirror_at_zero(m: int, d_model: int) -> Tensor:
@@ -118,6 +125,11 @@ def recover(codes: Tensor) -> Tensor:
     return eigen_angles(codes.double())[codes.shape[1] // 2 :]
 
 
+def fourier_peaks(codes: Tensor) -> Tensor:
+    heights = torch.fft.rfft(codes.double(), dim=0).abs().mean(dim=1)
+    return heights.topk(codes.shape[1] // 2).indices.sort().values * (2 * math.pi / len(codes))
+
+
 HIDDEN = [
     (seen_through(some_rotation(4, 1), [0.45, 1.7], 30, [1.0, 1.0], 0.0),),
     (seen_through(some_rotation(6, 2), [0.3, 0.9, 2.6], 45, [1.0, 0.6, 1.4], 0.7),),
@@ -132,7 +144,7 @@ LENGTH, WIDTH = 64, 6
 def examine_code(answer: object) -> str | None:
     codes = as_array(answer)
     if codes is None or codes.shape != (LENGTH, WIDTH):
-        found = "something else" if codes is None else f"shape {codes.shape}"
+        found = f"shape {codes.shape}" if codes is not None else f"something of type {type(answer).__name__}"
         return f"should be an array of shape ({LENGTH}, {WIDTH}), one code a row, not {found}"
     codes = codes.astype(float)
     if not np.isfinite(codes).all():
@@ -207,6 +219,51 @@ EXERCISES = [
                 "right values, other layout: this is the interleaved table. The card asks for all sines first.",
                 lambda n, d, base: table(n, d, base)[:, side_by_side(d)],
             ),
+            Mistake(
+                "pairs are counted from 1: the first pair is number 0 and has the frequency 1.",
+                lambda n, d, base: from_phase(torch.arange(n)[:, None] * frequencies(d, base) * base ** (-2 / d)),
+            ),
+            Mistake(
+                "the 2 of the exponent is there twice: either pair numbers times 2, or every second column number.",
+                lambda n, d, base: from_phase(torch.arange(n)[:, None] * frequencies(d, base) ** 2),
+            ),
+            Mistake(
+                "the frequencies are multiplied by 2π: the formula has radians, and its first hand turns by 1, not by a"
+                " whole turn.",
+                lambda n, d, base: from_phase(2 * math.pi * torch.arange(n)[:, None] * frequencies(d, base)),
+            ),
+            Mistake(
+                "the phases are taken for degrees; the formula has radians.",
+                lambda n, d, base: from_phase(torch.deg2rad(torch.arange(n)[:, None] * frequencies(d, base))),
+            ),
+            Mistake(
+                "both halves hold sines: the second is for the cosines.",
+                lambda n, d, base: table(n, d, base)[:, : d // 2].repeat(1, 2),
+            ),
+            Mistake(
+                "both halves hold cosines: the first is for the sines.",
+                lambda n, d, base: table(n, d, base)[:, d // 2 :].repeat(1, 2),
+            ),
+            Mistake(
+                "the cosines have the wrong sign: position 0 must read 0, ..., 0, 1, ..., 1.",
+                lambda n, d, base: table(n, d, base) @ mirror_at_zero(0, d) * -1,
+            ),
+            Mistake(
+                "sines and cosines are two results: put them side by side in one table.",
+                lambda n, d, base: table(n, d, base).chunk(2, dim=1),
+            ),
+            Mistake(
+                "the cosines stand below the sines: put them side by side, so that each position keeps one row.",
+                lambda n, d, base: torch.cat(table(n, d, base).chunk(2, dim=1)),
+            ),
+            Mistake(
+                "sine and cosine are on an axis of their own: flatten it, so that each position has one row of d_model.",
+                lambda n, d, base: torch.stack(table(n, d, base).chunk(2, dim=1), dim=-1),
+            ),
+            Mistake(
+                "rows and columns have changed places: one row for each position.",
+                lambda n, d, base: table(n, d, base).T,
+            ),
             Mistake("the base is fixed at 10000; use the argument.", lambda n, d, base: table(n, d, 10000.0)),
             Mistake(
                 "the frequencies are spread so that the last is exactly 1/base: a known variant, not the formula of"
@@ -235,7 +292,7 @@ EXERCISES = [
         "4.2",
         "The slowest hand has the exponent (d_model - 2)/d_model, so the longest wave stays below 10000·2π.",
         2 * math.pi * 10000 ** (62 / 64),
-        tolerance=5.0,
+        tolerance=1.0,
         mistakes=[
             Mistake(
                 "that is 10000·2π, the limit that the longest wave approaches as the width grows; the last pair is"
@@ -252,7 +309,11 @@ EXERCISES = [
                 2 * math.pi * 10000 ** (63 / 64),
             ),
             Mistake("the exponent of pair i is 2i/64; the 2 is missing.", 2 * math.pi * 10000 ** (31 / 64)),
-            Mistake("that is the longest wave at D = 32; the question is for D = 64.", 2 * math.pi * 10000 ** (30 / 32)),
+            Mistake(
+                "that is the exponent 30/32, as at D = 32; at D = 64 the last pair is number 31, and its exponent 62/64.",
+                2 * math.pi * 10000 ** (30 / 32),
+            ),
+            Mistake("that is the shortest wave, of pair 0; the last pair is number 31.", 2 * math.pi),
         ],
     ),
     Function(
@@ -279,6 +340,18 @@ EXERCISES = [
                 "a minus is missing: one of the two blocks of sines has it, the one that makes cosines.",
                 lambda d, k: without_the_minus(k * frequencies(d)),
             ),
+            Mistake(
+                "the exponent is -i/d_model for pair i, half of what it should be: the 2 is missing.",
+                lambda d, k: turned(k * frequencies(d).sqrt()),
+            ),
+            Mistake(
+                "this is a mirror: it maps PE(p) to PE(k - p). In a turn both blocks of cosines are positive.",
+                lambda d, k: mirror(k, d),
+            ),
+            Mistake(
+                "this moves the entries of a code along its columns; a shift of the position turns each hand instead.",
+                lambda d, k: torch.eye(d).roll(k, 0),
+            ),
             Mistake("this shifts by one position whatever k is.", lambda d, k: shift(d, 1)),
             Mistake("this takes no account of the sign of k.", lambda d, k: shift(d, abs(k))),
             Mistake(
@@ -303,6 +376,23 @@ EXERCISES = [
             Mistake(
                 "this maps p to -m - p: the turn went backwards, or it came before the flip.",
                 lambda m, d: mirror(-m, d),
+            ),
+            Mistake("this maps p to m + 1 - p: with m = n - 1 the 1 is taken off already.", lambda m, d: mirror(m + 1, d)),
+            Mistake(
+                "a minus is missing: what takes sines to sines is minus the cosine of the angle.",
+                lambda m, d: without_the_minus(m * frequencies(d)),
+            ),
+            Mistake(
+                "the two blocks of sines have the same sign in a mirror: its matrix is symmetric.",
+                lambda m, d: turned_back(m * frequencies(d)),
+            ),
+            Mistake(
+                "every pair is turned by the angle m; pair i turns by m times its own frequency.",
+                lambda m, d: mirrored(torch.full((d // 2,), float(m), dtype=torch.float64)),
+            ),
+            Mistake(
+                "this turns round the order of the columns; a mirror of the positions flips and turns each hand.",
+                lambda m, d: torch.eye(d).flip(0),
             ),
             Mistake("this maps p to m - 1 - p: m itself is the place where 0 must go.", lambda m, d: mirror(m - 1, d)),
             Mistake(
@@ -338,6 +428,22 @@ EXERCISES = [
             Mistake(
                 "the frequencies are right, their order is not: the card asks for ascending order.",
                 lambda codes: recover(codes).flip(0),
+            ),
+            Mistake(
+                "this is the negative half of the angles: a frequency is the positive one of each two.",
+                lambda codes: -recover(codes).flip(0),
+            ),
+            Mistake(
+                "these are turns for each position; the card asks for radians, 2π to a turn.",
+                lambda codes: recover(codes) / (2 * math.pi),
+            ),
+            Mistake(
+                "the arcsine cannot tell ω from π - ω: take the angle of the eigenvalue, from both its parts.",
+                lambda codes: recover(codes).sin().arcsin().sort().values,
+            ),
+            Mistake(
+                "these are peaks of a Fourier transform, which knows multiples of 2π/N alone: the frequencies lie between.",
+                fourier_peaks,
             ),
             Mistake("these are degrees; the card asks for radians.", lambda codes: recover(codes).rad2deg()),
             Mistake(
