@@ -94,6 +94,13 @@ def places_as_a_range(n, limit):
     return range(first, first + n)
 
 
+def places_one_by_one(n, limit):
+    if n > limit:
+        raise ValueError("no room")
+    first = int(torch.rand(()) * (limit - n + 1))
+    return (first + k for k in range(n))
+
+
 RIGHT = {
     "7.1": [blind_by_softmax, blind_by_loops, blind_with_numpy, blind_by_the_inverse],
     "7.2": [5],
@@ -118,6 +125,6 @@ RIGHT = {
     "7.7": [3],
     "7.8": [averages_one_at_a_time, averages_with_numpy, averages_from_the_front],
     "7.9": ["c"],
-    "7.10": [places_in_python, places_with_numpy, places_as_a_range],
-    "7.11": [1 / 7],
+    "7.10": [places_in_python, places_with_numpy, places_as_a_range, places_one_by_one],
+    "7.11": [1 / 7, "1/7", 0.143],
 }

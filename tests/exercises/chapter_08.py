@@ -55,6 +55,10 @@ def lstm_by_torch(x, h, c, *parameters):
     return cell(x.double(), (h.double(), c.double()))
 
 
+def lstm_stacked(*arguments):
+    return torch.stack(lstm_by_torch(*arguments))
+
+
 def final_by_loops(outputs, lengths):
     return [outputs[i][int(n) - 1] for i, n in enumerate(lengths)]
 
@@ -95,9 +99,9 @@ def blind_in_a_turned_basis():
 
 
 RIGHT = {
-    "8.1": [0.5, "1/2", np.float32(0.5)],
+    "8.1": [1.25, "5/4", np.float32(1.25)],
     "8.2": [gru_in_numpy, gru_by_torch, gru_by_loops],
-    "8.3": [lstm_in_numpy, lstm_by_torch],
+    "8.3": [lstm_in_numpy, lstm_by_torch, lstm_stacked],
     "8.4": [final_by_loops, final_by_gather, final_by_boolean],
     "8.5": [kept_by_loops, kept_backwards],
     "8.6": [3.34, "3.345", -math.log(2**0.05 - 1)],

@@ -2,7 +2,7 @@
 
 import functools
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 
 import numpy as np
 import torch
@@ -12,6 +12,7 @@ from posenc.attention import causal_mask, scaled_dot_product_attention
 from posenc.encodings import RelativeBias
 from posenc.exercises.engine import Choice, Function, Mistake, NotAttempted, Open, Value, as_array
 from posenc.models import Transformer
+from posenc.symmetry import unseen_rows
 from posenc.training import seeded
 
 _random = torch.Generator().manual_seed(7)
@@ -131,9 +132,13 @@ def _why(name: str, first: list[int], second: list[int]) -> str:
         return "; the last row knows its own token, so that must be the same"
     if name == "clipped" and sorted(first) == sorted(second):
         return "; seen from the last place, only the places two or more back share one number"
+    if name == "rotary":
+        return "; wherever two different symbols meet, it sees how far apart they are"
     if name == "alibi" and sorted(first) == sorted(second):
         return "; of the orders, only one is unseen"
-    return ""
+    if name == "alibi":
+        return "; a mean over the rows knows the share that each symbol has"
+    return "; an average over the past knows the share that each symbol has in it"
 
 
 # 7.5 the cure
@@ -153,7 +158,15 @@ def _marked(length: int, width: int, equal: bool) -> tuple[Tensor, Tensor]:
     return x, mark
 
 
-_MARKED = [_marked(7, 3, True), _marked(5, 4, False), _marked(1, 3, True), _marked(12, 2, False)]
+def _decoys() -> tuple[Tensor, Tensor]:
+    """A mark, and tokens that are like it in a number, in direction, in length or in sum."""
+    mark = torch.tensor([0.5, -1.0, 2.0], dtype=torch.float64)
+    like = torch.tensor([[0.5, 3.0, 1.0], [1.0, -2.0, 4.0], [-0.5, 1.0, -2.0], [2.0, 0.5, -1.0], [4.0, -1.0, 2.0], [0.0, 0.0, 0.0]])
+    return torch.cat([mark[None], like.double()]), mark
+
+
+_MARKED = [_marked(7, 3, True), _marked(5, 4, False), _marked(1, 3, True), _marked(12, 2, False), _decoys()]
+_ALIKE = "a token that is like the mark, in one number or in direction, is taken for it; compare whole rows"
 _SMUGGLED = "places have come in by another way than the head"
 _FIRST_ROW = "the first row is taken for the mark; compare each row with the vector of the mark"
 _UNMARKED = [(_draw(1, 3).repeat(6, 1), _draw(3)), (_draw(4, 3), _draw(3))]
@@ -162,7 +175,7 @@ _UNMARKED = [(_draw(1, 3).repeat(6, 1), _draw(3)), (_draw(4, 3), _draw(3))]
 def _examine_places(answer: object) -> str | None:
     if not callable(answer):
         return f"should be a function of tokens and a mark, not of type {type(answer).__name__}"
-    for x, mark in _MARKED:
+    for case, (x, mark) in enumerate(_MARKED, 1):
         length = len(x)
         got = _numbers(answer, x, mark)
         if isinstance(got, str):
@@ -170,12 +183,16 @@ def _examine_places(answer: object) -> str | None:
         want = np.arange(length)
         if np.allclose(got, want, atol=1e-3):
             continue
+        if case == len(_MARKED):
+            return _ALIKE
         if length > 1 and np.ptp(np.nan_to_num(got)) < 1e-9:
             return "all rows are equal although there is a mark: without a causal mask the head gives every row the same share"
         if np.allclose(got, 1 / (want + 1), atol=1e-3):
             return "these are the shares 1/(t + 1) of the head; turn each into the place t"
         if np.allclose(got, want + 1, atol=1e-3):
             return "counts from 1; the mark stands at place 0"
+        if np.isclose(got[0], length - 1) and not np.isfinite(got[1:]).any():
+            return "the mask is turned around: each row has to attend to the places up to its own"
         return "the share is not 1/(t + 1): are all scores equal (zero queries), and is the value 1 for the mark alone?"
     for (x, mark), why in zip(_UNMARKED, (_SMUGGLED, _FIRST_ROW)):
         got = _numbers(answer, x, mark)
@@ -188,7 +205,12 @@ def _examine_places(answer: object) -> str | None:
 
 def _numbers(answer: Callable, x: Tensor, mark: Tensor) -> np.ndarray | str:
     given = x.clone(), mark.clone()
-    result = answer(*given)
+    try:
+        result = answer(*given)
+    except NotImplementedError:
+        raise
+    except Exception as error:
+        return f"your function raised {type(error).__name__}: {error}"
     if result is ...:
         raise NotAttempted
     if result is None:
@@ -198,7 +220,7 @@ def _numbers(answer: Callable, x: Tensor, mark: Tensor) -> np.ndarray | str:
     got = as_array(result)
     if got is None or got.shape != (len(x),):
         shape = "something else" if got is None else f"shape {got.shape}"
-        return f"for {len(x)} tokens the result should have shape ({len(x)},), not {shape}"
+        return f"for {len(x)} token{'s' * (len(x) > 1)} the result should have shape ({len(x)},), not {shape}"
     return got.astype(float)
 
 
@@ -228,34 +250,39 @@ def random_places(n: int, limit: int) -> Tensor:
     return torch.arange(first, first + n)
 
 
+_DRAWS = 900
+"""So many that a fair third falls short of a quarter of them once in a hundred million times."""
+
+
 def _examine_random_places(answer: object) -> str | None:
     if not callable(answer):
         return f"should be a function of n and limit, not of type {type(answer).__name__}"
     with seeded(0):
         begins = []
-        for _ in range(300):
+        for _ in range(_DRAWS):
             got = _drawn(answer, 3, 5)
             if isinstance(got, str):
                 return got
             begins.append(got[0])
         counts = [begins.count(first) for first in range(3)]
-        if max(counts) == 300:
+        if max(counts) == _DRAWS:
             return f"begins at {begins[0]} in every call; draw the beginning anew each time"
         if 0 in counts:
             return f"3 of 5 places may begin at 0, 1 or 2; yours never begin at {counts.index(0)}"
-        if min(counts) < 50:
+        if min(counts) < _DRAWS / 4:
             return "the possible beginnings should be equally likely"
         for n, limit in ((4, 4), (1, 1), (8, 256)):
             got = _drawn(answer, n, limit)
             if isinstance(got, str):
                 return got
         try:
-            answer(5, 4)
+            result = answer(5, 4)
         except ValueError:
             return None
         except Exception as error:
             return f"5 tokens for 4 places should raise a ValueError, not {type(error).__name__}"
-        return "5 tokens for 4 places should raise a ValueError"
+        returned = "; yours returns one, which stops nobody" if isinstance(result, Exception) else ""
+        return f"5 tokens for 4 places should raise a ValueError{returned}"
 
 
 def _drawn(answer: Callable, n: int, limit: int) -> list[int] | str:
@@ -269,12 +296,14 @@ def _drawn(answer: Callable, n: int, limit: int) -> list[int] | str:
         raise NotAttempted
     if result is None:
         return "your function returns None: is a return missing?"
-    got = as_array(list(result) if isinstance(result, range) else result)
+    got = as_array(list(result) if isinstance(result, range | Iterator) else result)
     if got is None or got.shape != (n,):
         return f"{n} of {limit} places should be {n} numbers in a row"
     got = got.astype(float)
+    if sorted(np.diff(got)) == [1 - limit] + [1] * (n - 2):
+        return "the places go round to 0 at the end; the beginning has to leave room for all of them"
     if not (np.diff(got) == 1).all():
-        return "the places should be consecutive: distances between tokens must stay what they are"
+        return "the places should go up by one: distances between tokens must stay what they are"
     if not (got[0] >= 0 and got[-1] < limit and got[0] == int(got[0])):
         return f"the places should be integers from 0 to {limit - 1}; yours go from {got[0]:g} to {got[-1]:g}"
     return [int(x) for x in got]
@@ -308,6 +337,19 @@ def _same_seed(n: int, limit: int) -> Tensor:
     return torch.arange(first, first + n)
 
 
+def _round(n: int, limit: int) -> Tensor:
+    return (int(torch.randint(limit, ())) + torch.arange(n)) % limit
+
+
+def _uneven(n: int, limit: int) -> Tensor:
+    first = min(int(torch.randint(limit - n + 2, ())), limit - n)
+    return torch.arange(first, first + n)
+
+
+def _returns_error(n: int, limit: int) -> object:
+    return random_places(n, limit) if n <= limit else ValueError("too many")
+
+
 EXERCISES = [
     Function(
         "7.1",
@@ -328,7 +370,7 @@ EXERCISES = [
         ],
         mistakes=[
             Mistake(
-                "asks for P B Pᵀ = B exactly; a constant in a row goes unnoticed by the softmax",
+                "asks for P B Pᵀ = B, or one constant for the whole; each row may have a constant of its own, which the softmax drops",
                 lambda bias, order: torch.equal(bias[order][:, order], bias),
             ),
             Mistake(
@@ -336,7 +378,7 @@ EXERCISES = [
                 lambda bias, order: _spread(bias, order, 0),
             ),
             Mistake(
-                "an entry of −inf minus another is NaN, so that every masked bias looks seen: treat −inf apart",
+                "−inf minus −inf and 0 times −inf are NaN, so that every masked bias looks seen: treat −inf apart",
                 lambda bias, order: _spread(bias, order, 1),
             ),
             Mistake(
@@ -355,6 +397,14 @@ EXERCISES = [
                 "moves the columns alone; P B Pᵀ moves rows and columns",
                 lambda bias, order: torch.equal(bias[:, order].softmax(-1), bias.softmax(-1)),
             ),
+            Mistake(
+                "takes the softmax down the columns; that of a head runs along each row",
+                lambda bias, order: torch.allclose(bias[order][:, order].softmax(0), bias.softmax(0)),
+            ),
+            Mistake(
+                "this says it of each row; one answer is asked for, and a head is blind if all its rows are",
+                unseen_rows,
+            ),
         ],
     ),
     Value(
@@ -367,6 +417,7 @@ EXERCISES = [
             Mistake("that would be right on a line; a ring has no end from which to count", 1),
             Mistake("five different values of g are not one value: most orders are seen", 120),
             Mistake("the reversal turns ahead into behind, and there are more turns than that", 2),
+            Mistake("the order that changes nothing is always unseen", 0),
             Mistake("turns by one, two, three and four places, and one more order that changes nothing", 4),
         ],
     ),
@@ -406,6 +457,23 @@ EXERCISES = [
             Mistake(
                 "alibi: a model with random weights tells them apart; of the orders, only one is unseen",
                 {"alibi": ([0, 1, 2, 3], [1, 0, 2, 3]), "causal": 0, "clipped": 0, "rotary": 0},
+            ),
+            Mistake(
+                "alibi: a model with random weights tells them apart; a mean over the rows knows the share that each symbol has",
+                {"alibi": ([0, 1, 2], [2, 1, 0, 0]), "causal": 0, "clipped": 0, "rotary": 0},
+            ),
+            Mistake(
+                "causal: a model with random weights tells them apart; an average over the past knows the share that each symbol has in it",
+                {"alibi": ([0, 1, 2, 3], [3, 2, 1, 0]), "causal": ([0, 1, 2], [0, 1, 1, 2]), "clipped": 0, "rotary": 0},
+            ),
+            Mistake(
+                "rotary: a model with random weights tells them apart; wherever two different symbols meet, it sees how far apart they are",
+                {
+                    "alibi": ([0, 1, 2, 3], [3, 2, 1, 0]),
+                    "causal": ([0, 1, 2, 3], [1, 2, 0, 3]),
+                    "clipped": ([0, 1, 2, 3, 4], [1, 0, 2, 3, 4]),
+                    "rotary": ([0, 1], [0, 1, 0, 1]),
+                },
             ),
             Mistake(
                 "causal: a model with random weights tells them apart; the last row knows its own token, so that must be the same",
@@ -454,6 +522,14 @@ EXERCISES = [
             Mistake(
                 "the share is not 1/(t + 1): are all scores equal (zero queries), and is the value 1 for the mark alone?",
                 lambda x, mark: 1 / _by_head(x, mark, x, causal_mask(len(x))) - 1,
+            ),
+            Mistake(
+                "the mask is turned around: each row has to attend to the places up to its own",
+                lambda x, mark: 1 / _by_head(x, mark, torch.zeros_like(x), causal_mask(len(x)).T) - 1,
+            ),
+            Mistake(
+                _ALIKE,
+                lambda x, mark: places((x == mark).any(dim=1, keepdim=True).to(x.dtype), torch.ones(1, dtype=x.dtype)),
             ),
             Mistake(
                 "for 7 tokens the result should have shape (7,), not shape (7, 1)",
@@ -520,6 +596,22 @@ EXERCISES = [
                 lambda n, layers: torch.full((n,), 1 / n, dtype=torch.float64),
             ),
             Mistake(
+                "the number of layers is not used: this is what two of them give",
+                lambda n, layers: last_row(n, 2),
+            ),
+            Mistake(
+                "this is the whole matrix; only its last row is asked for",
+                lambda n, layers: torch.linalg.matrix_power(_averages(n), layers),
+            ),
+            Mistake(
+                "the columns sum to one here; it is the rows that are averages",
+                lambda n, layers: torch.linalg.matrix_power(_averages(n).sign() / _averages(n).sign().sum(0), layers)[-1],
+            ),
+            Mistake(
+                "the mask leaves out the token itself; row i is the mean of the tokens 0 to i",
+                lambda n, layers: torch.linalg.matrix_power(torch.ones(n, n, dtype=torch.float64).tril(-1) / torch.arange(n).clamp(min=1)[:, None], layers)[-1],
+            ),
+            Mistake(
                 "from the far end: token 0 is the one with the largest weight",
                 lambda n, layers: last_row(n, layers).flip(0),
             ),
@@ -546,11 +638,14 @@ EXERCISES = [
         examine=_examine_random_places,
         mistakes=[
             Mistake("begins at 0 in every call; draw the beginning anew each time", _from_zero),
-            Mistake("the places should be consecutive: distances between tokens must stay what they are", _scattered),
+            Mistake("the places should go up by one: distances between tokens must stay what they are", _scattered),
             Mistake("3 of 5 places may begin at 0, 1 or 2; yours never begin at 2", _one_short),
             Mistake("the places should be integers from 0 to 4; yours go from 4 to 6", _too_far),
             Mistake("5 tokens for 4 places should raise a ValueError", _no_refusal),
             Mistake("begins at 2 in every call; draw the beginning anew each time", _same_seed),
+            Mistake("the places go round to 0 at the end; the beginning has to leave room for all of them", _round),
+            Mistake("the possible beginnings should be equally likely", _uneven),
+            Mistake("5 tokens for 4 places should raise a ValueError; yours returns one, which stops nobody", _returns_error),
         ],
     ),
     Value(
@@ -563,6 +658,9 @@ EXERCISES = [
             Mistake("the token at distance three on the other side gets as much, too", 1 / 6),
             Mistake("that counts distances 1 and 2 on both sides and the token itself, but neither token at distance 3", 1 / 5),
             Mistake("the token itself is at distance zero, and is the best served of all", 1 / 3),
+            Mistake("that is the share of both tokens at distance three; only the one that is three back is asked for", 2 / 7),
+            Mistake("that is the share of the three tokens on one side together; only the one that is three back is asked for", 3 / 7),
+            Mistake("seven tokens get at least as much, so the share is a seventh", 7),
         ],
     ),
 ]

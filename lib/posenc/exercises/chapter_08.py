@@ -19,16 +19,18 @@ def _parameters(rows: int, tokens: int, units: int) -> tuple[Tensor, Tensor, Ten
     return _draw(rows * units, tokens), _draw(rows * units, units), _draw(rows * units), _draw(rows * units)
 
 
+_THROUGH = {"tanh": torch.tanh, "sigmoid": torch.sigmoid, "nothing": lambda a: a}
+
 # 8.2 one step of a GRU
 
 
-def _gru(order: str = "rzn", keep: str = "z", reset: str = "product", candidate: str = "tanh"):
+def _gru(order: str = "rzn", keep: str = "z", reset: str = "product", candidate: str = "tanh", gate: str = "sigmoid"):
     """A GRU step in the conventions that are asked for."""
 
     def step(x, h, W_ih, W_hh, b_ih, b_hh):
         from_x = dict(zip(order, (x @ W_ih.T + b_ih).chunk(3, dim=1)))
         from_h = dict(zip(order, (h @ W_hh.T + b_hh).chunk(3, dim=1)))
-        r, z = ((from_x[gate] + from_h[gate]).sigmoid() for gate in "rz")
+        r, z = (_THROUGH[gate](from_x[block] + from_h[block]) for block in "rz")
         W_n, d_n = (dict(zip(order, part.chunk(3)))["n"] for part in (W_hh, b_hh))
         n = {
             "product": from_x["n"] + r * from_h["n"],
@@ -37,8 +39,8 @@ def _gru(order: str = "rzn", keep: str = "z", reset: str = "product", candidate:
             "everything": r * (from_x["n"] + from_h["n"]),
             "nothing": from_x["n"] + from_h["n"],
         }[reset]
-        n = n.tanh() if candidate == "tanh" else n.sigmoid()
-        return (1 - z) * n + z * h if keep == "z" else z * n + (1 - z) * h
+        n = _THROUGH[candidate](n)
+        return {"z": (1 - z) * n + z * h, "1-z": z * n + (1 - z) * h, "all": (1 - z) * n + h, "none": n}[keep]
 
     return step
 
@@ -52,8 +54,14 @@ def _gru_without(what: str):
     def step(x, h, W_ih, W_hh, b_ih, b_hh):
         if what == "b_hh":
             return gru_step(x, h, W_ih, W_hh, b_ih, torch.zeros_like(b_hh))
+        if what == "b_ih":
+            return gru_step(x, h, W_ih, W_hh, torch.zeros_like(b_ih), b_hh)
         if what == "biases":
             return gru_step(x, h, W_ih, W_hh, torch.zeros_like(b_ih), torch.zeros_like(b_hh))
+        if what == "the state in the gates":
+            (r, z, n), n_h = (x @ W_ih.T + b_ih).chunk(3, dim=1), (h @ W_hh.T + b_hh).chunk(3, dim=1)[2]
+            r, z = r.sigmoid(), z.sigmoid()
+            return (1 - z) * (n + r * n_h).tanh() + z * h
         H = h.shape[1]
         from_x, from_h = x @ W_ih.T + b_ih, h @ W_hh.T + b_hh
         r, z = (from_x + from_h)[:, : 2 * H].sigmoid().chunk(2, dim=1)
@@ -66,18 +74,17 @@ def _gru_without(what: str):
 # 8.3 one step of an LSTM
 
 
-def _lstm(order: str = "ifgo", shown: str = "new", candidate: str = "tanh", out: str = "tanh", swapped: bool = False):
+def _lstm(
+    order: str = "ifgo", shown: str = "new", candidate: str = "tanh", out: str = "tanh", gate: str = "sigmoid", returned=lambda h, c: (h, c)
+):
     """An LSTM step in the conventions that are asked for."""
 
     def step(x, h, c, W_ih, W_hh, b_ih, b_hh):
         blocks = (x @ W_ih.T + b_ih + h @ W_hh.T + b_hh).chunk(4, dim=1)
         part = dict(zip(order, blocks))
-        i, f, o = (part[gate].sigmoid() for gate in "ifo")
-        g = part["g"].tanh() if candidate == "tanh" else part["g"].sigmoid()
-        new = f * c + i * g
-        seen = new if shown == "new" else c
-        h = o * (seen.tanh() if out == "tanh" else seen)
-        return (new, h) if swapped else (h, new)
+        i, f, o = (_THROUGH[gate](part[block]) for block in "ifo")
+        new = f * c + i * _THROUGH[candidate](part["g"])
+        return returned(o * _THROUGH[out](new if shown == "new" else c), new)
 
     return step
 
@@ -91,12 +98,19 @@ def _lstm_without(what: str):
     def step(x, h, c, W_ih, W_hh, b_ih, b_hh):
         if what == "b_hh":
             return lstm_step(x, h, c, W_ih, W_hh, b_ih, torch.zeros_like(b_hh))
-        i, _, g, o = (x @ W_ih.T + b_ih + h @ W_hh.T + b_hh).chunk(4, dim=1)
-        c = c + i.sigmoid() * g.tanh()
-        return o.sigmoid() * c.tanh(), c
+        if what == "b_ih":
+            return lstm_step(x, h, c, W_ih, W_hh, torch.zeros_like(b_ih), b_hh)
+        if what == "biases":
+            return lstm_step(x, h, c, W_ih, W_hh, torch.zeros_like(b_ih), torch.zeros_like(b_hh))
+        if what == "h":
+            return lstm_step(x, torch.zeros_like(h), c, W_ih, W_hh, b_ih, b_hh)
+        i, f, g, o = (x @ W_ih.T + b_ih + h @ W_hh.T + b_hh).chunk(4, dim=1)
+        one = torch.ones_like(c)
+        i, f, o = (one if what == gate else part.sigmoid() for gate, part in (("input gate", i), ("forget gate", f), ("output gate", o)))
+        c = f * c + i * g.tanh()
+        return o * c.tanh(), c
 
     return step
-
 
 
 def _coupled(x, h, c, W_ih, W_hh, b_ih, b_hh):
@@ -185,14 +199,17 @@ EXERCISES = [
     Value(
         "8.1",
         "A negative sum is cut off, and the next step sees the state and not the sum.",
-        value=0.5,
+        value=1.25,
         tolerance=0.001,
         mistakes=[
-            Mistake("that is what comes without max(0, ·): the sum at x = -1 is negative, and the state is 0", -0.125),
-            Mistake("the bias 1 is added at every step", 0),
+            Mistake("that is what comes without max(0, ·): the sum at x = -1 is negative, and the state is 0", 1.375),
+            Mistake("the bias 1 is added at every step", 0.5),
             Mistake("the state before it counts too, with weight -0.5", 3),
-            Mistake("the recurrent weight is -0.5: a large state pushes the next one down", 5.625),
-            Mistake("that is the state after the third token; there is one more", 5),
+            Mistake("the recurrent weight is -0.5: a large state pushes the next one down", 6.25),
+            Mistake("that is the state after the third token; there is one more", 3.5),
+            Mistake("the token comes with the weight 2", 1),
+            Mistake("the tokens are read from the first to the last; that is what comes from the last to the first", 0),
+            Mistake("these are all the states; the final one is the last of them", [0, 3, 3.5, 1.25]),
         ],
     ),
     Function(
@@ -221,6 +238,13 @@ EXERCISES = [
             Mistake("the reset gate multiplies the token's part too; it belongs to the state's part alone", _gru(reset="everything")),
             Mistake("the reset gate does nothing: it belongs on the state's part of the candidate", _gru(reset="nothing")),
             Mistake("the candidate goes through the logistic function; it goes through tanh", _gru(candidate="sigmoid")),
+            Mistake("the candidate goes through nothing; it goes through tanh", _gru(candidate="nothing")),
+            Mistake("the gates are sums as they stand; the logistic function makes them numbers between 0 and 1", _gru(gate="nothing")),
+            Mistake("the gates go through tanh; a gate is a number between 0 and 1, from the logistic function", _gru(gate="tanh")),
+            Mistake("the gates look at the token alone; they look at the state too", _gru_without("the state in the gates")),
+            Mistake("the old state is kept whole; it comes with the weight z", _gru(keep="all")),
+            Mistake("this is the candidate; the state moves only part of the way to it", _gru(keep="none")),
+            Mistake("the bias b_ih is missing", _gru_without("b_ih")),
             Mistake("the candidate is added whole; it comes with the weight 1 - z", _gru_without("weight")),
             Mistake("the bias b_hh is missing", _gru_without("b_hh")),
             Mistake("both biases are missing", _gru_without("biases")),
@@ -261,10 +285,27 @@ EXERCISES = [
             ),
             Mistake("h shows the old cell; it shows the new one", _lstm(shown="old")),
             Mistake("the candidate goes through the logistic function; it goes through tanh", _lstm(candidate="sigmoid")),
-            Mistake("the new cell goes through tanh before the output gate shows it", _lstm(out="identity")),
-            Mistake("the pair is (c, h); return h first", _lstm(swapped=True)),
+            Mistake("the new cell goes through tanh before the output gate shows it", _lstm(out="nothing")),
+            Mistake("the new cell goes through tanh and not through the logistic function before it is shown", _lstm(out="sigmoid")),
+            Mistake("the candidate goes through nothing; it goes through tanh", _lstm(candidate="nothing")),
+            Mistake("the gates are sums as they stand; the logistic function makes them numbers between 0 and 1", _lstm(gate="nothing")),
+            Mistake("the gates go through tanh; a gate is a number between 0 and 1, from the logistic function", _lstm(gate="tanh")),
+            Mistake("the pair is (c, h); return h first", _lstm(returned=lambda h, c: (c, h))),
+            Mistake("returns h alone; the next step needs c as well", _lstm(returned=lambda h, c: h)),
+            Mistake("returns c alone; the pair (h, c) is asked for", _lstm(returned=lambda h, c: c)),
+            Mistake("returns h, (h, c), as torch's layers do; the pair (h, c) is asked for", _lstm(returned=lambda h, c: (h, (h, c)))),
+            Mistake("h and c are side by side in one matrix; return them as a pair", _lstm(returned=lambda h, c: torch.cat([h, c], dim=1))),
             Mistake("the old cell is kept whole; it passes the forget gate", _lstm_without("forget gate")),
+            Mistake("the candidate is added whole; it passes the input gate", _lstm_without("input gate")),
+            Mistake("the new cell is shown whole; it passes the output gate", _lstm_without("output gate")),
             Mistake("the bias b_hh is missing", _lstm_without("b_hh")),
+            Mistake("the bias b_ih is missing", _lstm_without("b_ih")),
+            Mistake("both biases are missing", _lstm_without("biases")),
+            Mistake("the state h does not enter: it is multiplied by W_hh", _lstm_without("h")),
+            Mistake(
+                "h and c have changed places: h is multiplied by W_hh, c is scaled by the forget gate",
+                lambda x, h, c, *weights: lstm_step(x, c, h, *weights),
+            ),
             Mistake("the input gate is a block of its own, not one minus the forget gate", _coupled),
         ],
     ),
@@ -300,6 +341,18 @@ EXERCISES = [
             Mistake(
                 "a mean over the real tokens is a read-out of its own, and not the final state",
                 lambda outputs, lengths: torch.stack([o[:n].mean(dim=0) for o, n in zip(outputs, lengths)]),
+            ),
+            Mistake(
+                "takes one column for all sequences; each ends at a place of its own",
+                lambda outputs, lengths: outputs[:, lengths.max() - 1],
+            ),
+            Mistake(
+                "adds up the outputs at the real tokens; the one after the last of them is asked for",
+                lambda outputs, lengths: torch.stack([o[:n].sum(dim=0) for o, n in zip(outputs, lengths)]),
+            ),
+            Mistake(
+                "a maximum over the real tokens is a read-out of its own, and not the final state",
+                lambda outputs, lengths: torch.stack([o[:n].amax(dim=0) for o, n in zip(outputs, lengths)]),
             ),
             Mistake(
                 "takes every pair of a sequence and a length: index with both lists at once",
@@ -350,6 +403,18 @@ EXERCISES = [
                 lambda gates: torch.cat([gates[1:], torch.ones_like(gates[:1])]),
             ),
             Mistake(
+                "the last row is all ones: no gate comes after it",
+                lambda gates: torch.cat([kept(gates)[:-1], torch.zeros_like(gates[:1])]),
+            ),
+            Mistake(
+                "drops the last gate; it is row t's own gate that does not count",
+                lambda gates: torch.cat([gates[:-1], torch.ones_like(gates[:1])]).flip(0).cumprod(dim=0).flip(0),
+            ),
+            Mistake(
+                "multiplies along the units; the steps are the rows",
+                lambda gates: torch.cat([gates[1:], torch.ones_like(gates[:1])]).flip(1).cumprod(dim=1).flip(1),
+            ),
+            Mistake(
                 "the rows come out backwards: row 0 is for the first step",
                 lambda gates: kept(gates).flip(0),
             ),
@@ -370,6 +435,10 @@ EXERCISES = [
             Mistake("a gate of 0.95 loses a twentieth at each step; after twenty steps only 36 % is left", math.log(19)),
             Mistake("that leaves 1/e after twenty steps, not a half", -math.log(math.expm1(1 / 20))),
             Mistake("that is the half-life", 20),
+            Mistake("the logarithm is the natural one, since σ is made with e; this one is to base 10", math.log10(_GATE / (1 - _GATE))),
+            Mistake("the logarithm is the natural one, since σ is made with e; this one is to base 2", math.log2(_GATE / (1 - _GATE))),
+            Mistake("with ln 20 the gate is 20/21, and after twenty steps only 38 % is left", math.log(20)),
+            Mistake("close: this takes 1 - f for -ln f; solve for f exactly", math.log(20 / math.log(2))),
             Mistake("that is the logarithm of the gate, not the bias that makes it", math.log(_GATE)),
         ],
     ),
@@ -441,6 +510,30 @@ EXERCISES = [
             Mistake(
                 "the norm of the whole product is a bound for the linear network alone; with slopes between, multiply the norms",
                 lambda U, W, k: _norm(torch.linalg.matrix_power(W.double(), k) @ U.double()),
+            ),
+            Mistake(
+                "the norm of W_hh is its largest singular value, that of W_ih is another norm here",
+                lambda U, W, k: _norm(W) ** k * torch.linalg.matrix_norm(U.double()),
+            ),
+            Mistake(
+                "these are the largest sums of a column; the largest singular value is another norm",
+                lambda U, W, k: torch.linalg.matrix_norm(W.double(), ord=1) ** k * torch.linalg.matrix_norm(U.double(), ord=1),
+            ),
+            Mistake(
+                "these are the largest sums of a row; the largest singular value is another norm",
+                lambda U, W, k: torch.linalg.matrix_norm(W.double(), ord=math.inf) ** k * torch.linalg.matrix_norm(U.double(), ord=math.inf),
+            ),
+            Mistake(
+                "these are the smallest singular values, the least that a matrix stretches; a bound needs the most",
+                lambda U, W, k: torch.linalg.svdvals(W.double())[-1] ** k * torch.linalg.svdvals(U.double())[-1],
+            ),
+            Mistake(
+                "adds the two; maps that follow one another multiply",
+                lambda U, W, k: _norm(W) ** k + _norm(U),
+            ),
+            Mistake(
+                "only W_hh comes once for each step; the token passes W_ih once",
+                lambda U, W, k: (_norm(W) * _norm(U)) ** k,
             ),
             Mistake(
                 "multiplies by the distance; each step multiplies once more, so it is a power",
