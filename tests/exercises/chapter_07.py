@@ -104,7 +104,7 @@ def places_one_by_one(n, limit):
 RIGHT = {
     "7.1": [blind_by_softmax, blind_by_loops, blind_with_numpy, blind_by_the_inverse],
     "7.2": [5],
-    "7.3": ["a, d"],
+    "7.3": ["a, d", "both a and d"],
     "7.4": [
         {
             "alibi": ([0, 1, 2, 3], [3, 2, 1, 0]),
@@ -122,7 +122,7 @@ RIGHT = {
     ],
     "7.5": [places_from_shares, places_by_projection],
     "7.6": [3],
-    "7.7": [3],
+    "7.7": [3, "step 3"],
     "7.8": [averages_one_at_a_time, averages_with_numpy, averages_from_the_front],
     "7.9": ["c"],
     "7.10": [places_in_python, places_with_numpy, places_as_a_range, places_one_by_one],

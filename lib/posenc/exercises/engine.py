@@ -164,7 +164,7 @@ class Value(Exercise):
         return fault
 
 
-_NOT_A_NAME = {"and", "answer", "false", "is", "line", "lines", "option", "options"}
+_NOT_A_NAME = {"and", "answer", "both", "false", "is", "line", "lines", "option", "options", "step", "steps"}
 """Words that a reader may write around the name of a choice."""
 
 
