@@ -286,22 +286,21 @@ def _check_attention_inputs(
                 f"not {described(tensor)}"
             )
         _check_same_kind(name, tensor, query)
-        if tensor.shape[:-2] != query.shape[:-2]:
-            raise ValueError(
-                f"leading axes disagree: query {tuple(query.shape)}, "
-                f"{name} {tuple(tensor.shape)}"
-            )
-    if query.shape[-1] != key.shape[-1]:
+    *leading, queries, width = query.shape
+    *of_key, keys, key_width = key.shape
+    *of_value, values, _ = value.shape
+    if not leading == of_key == of_value:
         raise ValueError(
-            f"query is {query.shape[-1]} wide, key is {key.shape[-1]} wide"
+            f"leading axes disagree: query {tuple(query.shape)}, "
+            f"key {tuple(key.shape)}, value {tuple(value.shape)}"
         )
-    if query.shape[-1] == 0:
+    if width != key_width:
+        raise ValueError(f"query is {width} wide, key is {key_width} wide")
+    if width == 0:
         raise ValueError("query and key must be at least 1 wide, not 0")
-    if key.shape[-2] != value.shape[-2]:
-        raise ValueError(
-            f"there are {key.shape[-2]} keys, but {value.shape[-2]} values"
-        )
-    scores_shape = (*query.shape[:-1], key.shape[-2])
+    if keys != values:
+        raise ValueError(f"there are {keys} keys, but {values} values")
+    scores_shape = (*leading, queries, keys)
     if mask is not None:
         _check_boolean("mask", mask, query.device)
         _check_fits("mask", mask, scores_shape)

@@ -98,7 +98,10 @@ def sinusoidal_encoding(
     if not isinstance(dtype, torch.dtype) or not dtype.is_floating_point:
         raise ValueError(f"dtype must be a floating type, not {dtype!r}")
     phase = _phases(length, d_model, base, start)
-    return _rounded(torch.stack([phase.sin(), phase.cos()], dim=_PAIR_AXIS[layout]).flatten(1), dtype)
+    table = torch.empty(length, d_model, dtype=torch.float64, device="cpu")
+    sines, cosines = table.unflatten(1, _GRID[layout]).unbind(_PAIR_AXIS[layout])
+    sines[:], cosines[:] = phase.sin(), phase.cos()
+    return _rounded(table, dtype)
 
 
 class SinusoidalEncoding(nn.Module):
@@ -412,8 +415,11 @@ def alibi_bias(
     """
     query_length = checked_count("query_length", query_length, 0)
     key_length = query_length if key_length is None else checked_count("key_length", key_length, 0)
-    distance = _offsets(query_length, key_length).abs()
-    return (-alibi_slopes(num_heads, torch.float64)[:, None, None] * distance).to(dtype)
+    _first_query(query_length, key_length)
+    # One number an offset, from -key_length up; then each query's window of them, the first query's being the last.
+    offsets = torch.arange(-key_length, query_length, device="cpu")
+    by_offset = (-alibi_slopes(num_heads, torch.float64)[:, None] * offsets.abs()).to(dtype)
+    return by_offset.unfold(1, key_length, 1)[:, 1:].flip(1).contiguous()
 
 
 class Alibi(nn.Module):
