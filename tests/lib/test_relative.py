@@ -249,6 +249,14 @@ def test_relative_bias_refuses_by_name():
             call()
 
 
+@pytest.mark.parametrize("make", [Rotary, Alibi, relative])
+@pytest.mark.parametrize("keys", [(2, 3, 5, 4), (1, 2, 5, 4), (1, 3, 5, 6)], ids=["batch", "heads", "width"])
+def test_queries_and_keys_may_differ_in_length_alone(make, keys):
+    assert make()(random(1, 3, 2, 4), random(1, 3, 5, 4))[1].shape == (1, 3, 5, 4)
+    with pytest.raises(ValueError, match="differ in more than their length"):
+        make()(random(1, 3, 2, 4), random(*keys))
+
+
 # In the layer and in the model
 
 

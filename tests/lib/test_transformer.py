@@ -1,5 +1,6 @@
 """The Transformer: encodings by name, read-outs, padding, causality, and what it does with order."""
 
+import inspect
 import math
 
 import pytest
@@ -9,7 +10,7 @@ from hypothesis import strategies as st
 from torch import nn
 
 from posenc.encodings import FixedCodes, LearnedEncoding, SinusoidalEncoding, sinusoidal_encoding
-from posenc.models import ENCODINGS, READ_OUTS, Transformer, TransformerBlock
+from posenc.models import ENCODINGS, READ_OUTS, RecurrentModel, Transformer, TransformerBlock
 from posenc.symmetry import all_orders, equivariance_gap, invariance_gap
 from posenc.training import parameter_count, seeded
 
@@ -108,6 +109,20 @@ def test_bad_construction_is_refused_by_name(options, message):
 def test_bad_tokens_are_refused(tokens, message):
     with pytest.raises(ValueError, match=message):
         model()(tokens)
+
+
+def test_the_smallest_models():
+    for encoding in ("none", "learned", "alibi", "relative"):
+        options = {"d_model": 1, "num_heads": 1, "num_layers": 1, "encoding": encoding, "max_length": 1, "max_distance": 0}
+        assert Transformer(1, 1, expansion=1, **options)(torch.zeros(1, 1, dtype=torch.long)).shape == (1, 1)
+    assert RecurrentModel(1, 1, d_model=1, hidden=1, num_layers=1)(torch.zeros(1, 1, dtype=torch.long)).shape == (1, 1)
+
+
+def test_the_two_models_start_from_equal_terms():
+    """What both can be asked for is the same unless asked."""
+    transformer, recurrent = (inspect.signature(made).parameters for made in (Transformer, RecurrentModel))
+    assert {"d_model", "num_layers", "read_out"} <= transformer.keys() & recurrent.keys()
+    assert all(transformer[name].default == recurrent[name].default for name in transformer.keys() & recurrent.keys())
 
 
 @pytest.mark.parametrize("encoding", ["learned", torch.zeros(11, 12)])
