@@ -9,11 +9,11 @@ export JUPYTER_PLATFORM_DIRS := 1
 PY := .venv/bin/python
 PIP := $(PY) -m pip --disable-pip-version-check install --quiet
 TOOLS := book/_tools
-INPUTS := $(shell find _config.yml _toc.yml book notebooks lib -name '__pycache__' -prune -o -name '.*' -prune -o -type f -print 2>/dev/null | LC_ALL=C sort)
+INPUTS := $(shell find _config.yml _toc.yml book notebooks lib tests/known_faults.toml -name '__pycache__' -prune -o -name '.*' -prune -o -type f -print 2>/dev/null | LC_ALL=C sort)
 
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
-.PHONY: help book test notebooks results colab mutants bench links repository clean FORCE
+.PHONY: help book install test notebooks results colab mutants bench links repository clean FORCE
 
 help: ## this list
 	@sed -n 's/^\([a-z]*\):.*## /\1\t/p' Makefile | awk -F'\t' '{ printf "make %-11s %s\n", $$1, $$2 }'
@@ -25,6 +25,8 @@ test: .venv/test.made _build/book.made ## install everything and run every test
 	CHROMIUM="$$(sh $(TOOLS)/chromium.sh)" && export CHROMIUM && \
 	$(PY) $(TOOLS)/execute.py --warm-fonts && \
 	$(PY) -m pytest --nbval -n $(JOBS) --dist loadscope
+
+install: .venv/test.made ## install everything into .venv, and run nothing
 
 notebooks: .venv/test.made ## re-execute the notebooks in place (ONLY=notebooks/NN_name.ipynb for one)
 	$(PY) $(TOOLS)/execute.py --jobs $(JOBS) $(ONLY)

@@ -261,7 +261,7 @@ def test_the_keyboard_reaches_the_text_first_and_shows_where_it_is(book: Built, 
 
 
 def test_what_scrolls_can_be_reached_by_keyboard_and_what_fits_is_no_stop(book: Built, browser: Browser) -> None:
-    with Visit(browser, book, "book/notation.html", PHONE, "light") as page:
+    with Visit(browser, book, "book/notation.html", PHONE | {"width": 300}, "light") as page:
         stops = page.evaluate(
             "[...document.querySelectorAll('.pst-scrollable-table-container')]"
             ".map(e => [e.scrollWidth > e.clientWidth + 1, e.tabIndex === 0])"

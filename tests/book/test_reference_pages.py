@@ -10,6 +10,7 @@ import json
 import pkgutil
 import re
 import threading
+import tomllib
 from collections.abc import Iterator
 from functools import cache
 from pathlib import Path
@@ -20,7 +21,7 @@ import page_weight
 import planted
 import posenc
 import pytest
-from bookbuild import PAGES, ROOT, Built
+from bookbuild import FAULTS, PAGES, ROOT, Built
 from bs4 import BeautifulSoup, Tag
 from repository import pages_address
 
@@ -171,6 +172,36 @@ def test_the_library_page_has_every_public_name_with_its_signature(book: Built, 
 def test_the_core_is_shown_as_it_is(book: Built) -> None:
     source = (ROOT / "lib/posenc/attention.py").read_text(encoding="utf-8")
     assert article(book, "book/library.html").find("pre").get_text().strip() == source.strip()
+
+
+# Known faults
+
+
+def test_every_known_fault_is_shown_with_all_that_holds_it(book: Built) -> None:
+    page = article(book, "book/known_faults.html")
+
+    def typed(tag: Tag) -> str:
+        return words(tag).replace("’", "'")
+
+    shown = {typed(term): term.find_next_sibling("dd") for term in page.select("dl.known-faults dt")}
+    faults = tomllib.loads((ROOT / FAULTS).read_text(encoding="utf-8"))["fault"]
+    assert len(page.select("dl.known-faults dt")) == len(faults)
+    for fault in faults:
+        definition = shown[fault["name"]]
+        right, held = map(typed, definition.select("p"))
+        assert right == fault["right"] and held.startswith("Held by ")
+        linked = {words(a): a["href"].partition("#")[2] for a in definition.select("a")}
+        for holder in fault["held_by"]:
+            kind, _, name = holder.partition(" ")
+            path, _, test = holder.partition("::")
+            if kind == "exercise":
+                assert linked[f"Exercise {name}"] == "exercise-" + name.replace(".", "-")
+            elif kind == "lint":
+                assert f"{name.replace('_', ' ')} among the lints" in held
+            else:
+                assert test.removeprefix("test_").replace("_", " ") in held and path in held
+    headings = [words(heading).rstrip("#") for heading in page.select("h2")]
+    assert headings == list(dict.fromkeys(fault["part"] for fault in faults)) and len(headings) > 4
 
 
 # Other worlds
