@@ -438,7 +438,7 @@ EXERCISES = [
                 lambda codes: recover(codes) / (2 * math.pi),
             ),
             Mistake(
-                "the arcsine cannot tell ω from π - ω: take the angle of the eigenvalue, from both its parts.",
+                "a frequency ω above π/2 came out as π - ω: take the angle of an eigenvalue of one step, from both its parts.",
                 lambda codes: recover(codes).sin().arcsin().sort().values,
             ),
             Mistake(
