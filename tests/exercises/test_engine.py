@@ -472,6 +472,8 @@ def test_tolerance_passes_float32_and_stops_slips():
         np.float32(1 / 3),
         np.float16(1 / 3),
         np.array(1 / 3),
+        "33.3%",
+        "33.3 %",
         np.array([[1 / 3]]),
         np.array(Fraction(1, 3), dtype=object),
         torch.tensor(1 / 3),
@@ -589,7 +591,7 @@ def test_one_choice_in_every_form(answer):
 
 @pytest.mark.parametrize(
     "answer",
-    ["a, c", "c a", "a and c", "A,C", "(a), (c)", "a & c", "a/c", "options a, c", ["a", "c"], ("C", "A"), {"a", "c"}, ["a, c"], np.array(["a", "c"]), "a,c,a", "a;c", "a\nc"],
+    ["a, c", "c a", "a and c", "A,C", "(a), (c)", "a & c", "a/c", "options a, c", ["a", "c"], ("C", "A"), {"a", "c"}, ["a, c"], np.array(["a", "c"]), "a,c,a", "a;c", "a\nc", "ac", "AC", "the statements a and c"],
 )
 def test_several_choices_in_every_form(answer):
     right(SEVERAL, answer)
@@ -607,7 +609,8 @@ def test_numbered_choices_in_every_form(answer):
         (ONE, "c", "not c: so is the third"),
         (ONE, "a, b", "not a: the first is wrong"),
         (ONE, ["b", "c"], "not c: so is the third"),
-        (ONE, "abc", "choose from a, b, c; 'abc' is not among them"),
+        (ONE, "abc", "not a: the first is wrong"),
+        (ONE, "bac", "choose from a, b, c; 'bac' is not among them"),
         (ONE, "z", "'z' is not among them"),
         (ONE, "b z", "'z' is not among them"),
         (ONE, "", "choose from a, b, c"),

@@ -164,7 +164,7 @@ class Value(Exercise):
         return fault
 
 
-_NOT_A_NAME = {"and", "answer", "both", "false", "is", "line", "lines", "option", "options", "step", "steps"}
+_NOT_A_NAME = {"and", "answer", "both", "false", "is", "line", "lines", "option", "options", "statement", "statements", "step", "steps", "the"}
 """Words that a reader may write around the name of a choice."""
 
 
@@ -173,7 +173,7 @@ class Choice(Exercise):
     """One or several of `options` are asked for; each option carries why it is right or wrong.
 
     Options are named by letters or numbers. ``"b"``, ``"B"``, ``"(b)"``, ``["b"]`` are one answer;
-    for several, ``"a, c"`` and ``{"a", "c"}`` are.
+    for several, ``"a, c"``, ``"ac"`` and ``{"a", "c"}`` are.
     """
 
     right: str
@@ -203,11 +203,16 @@ class Choice(Exercise):
         if isinstance(answer, (set, frozenset, list, tuple)):
             return set().union(*(self._names_in(part) for part in answer))
         if isinstance(answer, str):
-            return set(re.findall(r"[a-z0-9]+", answer.lower())) - _NOT_A_NAME
+            words = set(re.findall(r"[a-z0-9]+", answer.lower())) - _NOT_A_NAME
+            return set().union(*(set(word) if self._runs_together(word) else {word} for word in words))
         if isinstance(answer, float) and answer.is_integer():
             answer = int(answer)
         # Anything but a number becomes its type, which is no option.
         return {str(answer) if type(answer) is int else type(answer).__name__}
+
+    def _runs_together(self, word: str) -> bool:
+        """Whether it is the names of several options in their order, such as "ac", and no word, such as "bad"."""
+        return word.isalpha() and set(word) <= set(self.options) and sorted(set(word)) == list(word)
 
 
 @dataclass(frozen=True)
@@ -349,8 +354,9 @@ def _number_from_text(answer: object) -> object:
     if not isinstance(answer, str):
         return answer
     text = answer.replace(" ", "").replace("−", "-")
+    number, whole = (text[:-1], 100) if text.endswith("%") else (text, 1)
     try:
-        return float(Fraction(text) if "/" in text else text)
+        return float(Fraction(number) if "/" in number else number) / whole
     except (ValueError, ArithmeticError):
         return answer
 
