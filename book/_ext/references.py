@@ -182,6 +182,8 @@ class ListReferences(SphinxDirective):
         relative, path = self.env.relfn2path(self.arguments[0])
         self.env.note_dependency(relative)
         entries = parse_file(str(Path(path)), bib_format="bibtex").entries.values()
+        for entry in entries:  # braces keep capitals where BibTeX would lower them; nothing is lowered here
+            entry.fields["title"] = entry.fields["title"].replace("{", "").replace("}", "")
         listing = nodes.bullet_list("", classes=["references"], no_links=True)
         for entry in sorted(entries, key=lambda entry: (label(entry).casefold(), entry.fields["year"])):
             name = citation(label(entry), entry.fields["year"])

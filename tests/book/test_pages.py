@@ -139,6 +139,7 @@ def test_every_work_can_be_linked_to(book: Built) -> None:
     assert len(listed) == len(works)
     for work in works.values():
         assert {"doi", "eprint", "url"} & set(work.fields), f"{work.key} says nowhere where to find it"
+    assert not re.search(r"[{}]", parsed(book.html / "book" / "references.html").article.get_text())
 
 
 def test_an_unpublished_book_has_no_button_that_leads_nowhere(book: Built) -> None:
