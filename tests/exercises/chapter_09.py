@@ -77,6 +77,7 @@ RIGHT = {
     "9.3": [step_in_numpy, step_by_einsum, step_in_single_precision],
     "9.4": [combine_by_trying, lambda a1, b1, a2, b2: [a1 * a2, b2 + b1 * a2]],
     "9.5": [forecasts_by_normal_equations, forecasts_by_the_library],
+    "9.6": ["bd", "b and d", ["d", "b"]],
     "9.8": [
         {
             "task": Rule(seen_before, symbols=3, num_classes=2, read_out="token"),

@@ -83,11 +83,11 @@ def split_stacked(pairs, held_out):
 RIGHT = {
     "10.1": [vector_by_loops, vector_by_einsum, vector_by_filling],
     "10.2": [numbers_by_loops, numbers_by_cumsum, numbers_by_filling],
-    "10.3": ["a, c, e"],
+    "10.3": ["a, c, e", "ace"],
     "10.4": [gap_by_loops, gap_by_moving_back, gap_by_matrix],
-    "10.5": [0.6, "3/5", np.float32(0.6)],
+    "10.5": [0.6, "3/5", "60%", np.float32(0.6)],
     "10.6": [split_by_sets, split_by_counting, split_stacked],
-    "10.7": ["4", 4],
+    "10.7": ["4", 4, "Line 4 is false"],
     "10.8": [
         ("night trains from Paris to Rome", "night trains from Rome to Paris"),
         ["Cheap flights from Paris to Rome on Monday?", "Cheap flights from Rome to Paris on Monday?"],

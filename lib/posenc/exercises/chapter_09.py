@@ -4,6 +4,7 @@ from numbers import Real
 
 import torch
 from torch import Tensor
+from torch.nn import functional as F
 
 from posenc.exercises.engine import Choice, Function, Mistake, Open, Value
 from posenc.experiments import ROWS
@@ -135,7 +136,7 @@ def _wrong_scores(predicted: object, measured: object) -> str | None:
         return "predict at least three rows, among them 'none' and one of the cells elman, gru, lstm"
     if lacking := [row for row in predicted if row not in measured]:
         return f"you predicted {lacking[0]!r} and did not measure it"
-    if all(predicted[row] == measured[row] for row in predicted if row != "none") and predicted["none"] == measured["none"]:
+    if all(predicted[row] == measured[row] for row in predicted):
         return "the predictions are the measurements, digit for digit: predict before you measure"
     return None
 
@@ -234,6 +235,26 @@ EXERCISES = [
                 "forgets the number of tokens: each matrix works once for every token",
                 lambda kind, n, d: _MATRICES[kind] * d**2 + (2 * n**2 * d if kind == "attention" else 0),
             ),
+            Mistake(
+                "n and d have changed places: a weight matrix has d² entries, and works once for each of n tokens",
+                lambda kind, n, d: multiply_adds(kind, d, n),
+            ),
+            Mistake(
+                "a weight matrix has d² entries, not d",
+                lambda kind, n, d: _MATRICES[kind] * n * d + (2 * n**2 * d if kind == "attention" else 0),
+            ),
+            Mistake(
+                "the cells multiply no tokens with one another: 2n²d belongs to attention alone",
+                _only_cells(lambda kind, n, d: _MATRICES[kind] * n * d**2 + 2 * n**2 * d),
+            ),
+            Mistake(
+                "the feed-forward network belongs to a block, and a layer was asked for",
+                _only_attention(lambda n, d: 12 * n * d**2 + 2 * n**2 * d),
+            ),
+            Mistake(
+                "one pair of matrices is missing in the gated cells: a GRU has three, an LSTM four",
+                _only_cells(lambda kind, n, d: {"elman": 2, "gru": 4, "lstm": 6}[kind] * n * d**2),
+            ),
         ],
     ),
     Value(
@@ -249,6 +270,8 @@ EXERCISES = [
             ),
             Mistake("n = d is where one attention layer meets one GRU layer", 96),
             Mistake("forgets that there are two LSTM layers: with one, the block does more at every length", -192),
+            Mistake("one of the four projections is missing: query, key, value and output", 240),
+            Mistake("the hidden layer of the feed-forward network is 4d wide, so it does 8nd², not 2nd²", 480),
         ],
     ),
     Function(
@@ -286,6 +309,22 @@ EXERCISES = [
                 "key and query have changed places: the query reads, the key writes",
                 lambda S, z, q, k, v: linear_step(S, z, k, q, v),
             ),
+            Mistake(
+                "the output is read with the key: the key writes, the query reads",
+                lambda S, z, q, k, v: (linear_step(S, z, k, k, v)[0], S + k[:, None] * v, z + k),
+            ),
+            Mistake(
+                "divides by the sum of z: the weights of this query sum to z · query",
+                lambda S, z, q, k, v: (q @ (S + k[:, None] * v) / (z + k).sum(), S + k[:, None] * v, z + k),
+            ),
+            Mistake(
+                "query and key are features already: φ is not taken again",
+                lambda S, z, q, k, v: linear_step(S, z, F.elu(q) + 1, F.elu(k) + 1, v),
+            ),
+            Mistake(
+                "the order of the results: the output comes first, then the new S and the new z",
+                lambda S, z, q, k, v: (S + k[:, None] * v, z + k, linear_step(S, z, q, k, v)[0]),
+            ),
         ],
     ),
     Function(
@@ -307,6 +346,15 @@ EXERCISES = [
                 "the factors multiply: two steps in a row, not two steps added",
                 lambda a1, b1, a2, b2: (a1 + a2, b1 + b2),
             ),
+            Mistake(
+                "the factors multiply: h meets a₁, and the result meets a₂",
+                lambda a1, b1, a2, b2: (a1 + a2, a2 * b1 + b2),
+            ),
+            Mistake(
+                "b₁ is added after a₁ has acted: a₂ alone acts on it",
+                lambda a1, b1, a2, b2: (a1 * a2, a1 * a2 * b1 + b2),
+            ),
+            Mistake("the terms are added, not multiplied", lambda a1, b1, a2, b2: (a1 * a2, b1 * b2)),
             Mistake(
                 "b₂ is added after a₂ has acted, so it is not multiplied",
                 lambda a1, b1, a2, b2: (a1 * a2, a2 * (b1 + b2)),
@@ -345,6 +393,12 @@ EXERCISES = [
             Mistake("this repeats the last value, the baseline 'no change'", lambda s, p, h: s[-h - 1 : -1]),
             Mistake("these are the true values themselves", lambda s, p, h: s[-h:]),
             Mistake(
+                "the fit is made to the test years alone: fit to the values before them",
+                lambda s, p, h: _design(s, p)[-h:] @ _solved(_design(s, p)[-h:], s[-h:]),
+            ),
+            Mistake("looks one value further back than order", lambda s, p, h: forecasts(s, p + 1, h)),
+            Mistake("looks one value less far back than order", lambda s, p, h: forecasts(s, p - 1, h)),
+            Mistake(
                 "these are the fitted values of the years before the test",
                 lambda s, p, h: forecasts(s[:-h], p, h),
             ),
@@ -376,6 +430,9 @@ EXERCISES = [
             Mistake("this is the number of bytes in the cache; how many times the states' bytes is it?", 2 * 4096 * 768 * 12 * 2),
             Mistake("an Elman layer keeps one state, an LSTM would keep two", 2048),
             Mistake("that is for one token: the cache has grown for 4096", 2),
+            Mistake("that is how many numbers one layer's cache holds; how many times a layer's state is it?", 2 * 4096 * 768),
+            Mistake("that is how many bytes the states take; how many times as many does the cache?", 12 * 768 * 2),
+            Mistake("a number takes two bytes on both sides", 4 * 4096),
         ],
     ),
     Open(

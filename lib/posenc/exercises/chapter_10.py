@@ -127,6 +127,22 @@ EXERCISES = [
                 "every number is divided by the sum of the absolute values; length is the root of the sum of squares",
                 lambda x, real: F.normalize(_mean(x, real), p=1, dim=-1),
             ),
+            Mistake(
+                "divided by the square of the length: the root is missing",
+                lambda x, real: _mean(x, real) / _mean(x, real).square().sum(dim=-1, keepdim=True),
+            ),
+            Mistake(
+                "the sum over the real tokens is divided by the number of all places, and not scaled to length 1",
+                lambda x, real: (x * real[..., None]).mean(dim=1),
+            ),
+            Mistake(
+                "this is the vector of the last place, padding or not; take the mean over the real tokens",
+                lambda x, real: F.normalize(x[:, -1], dim=-1),
+            ),
+            Mistake(
+                "this is a LayerNorm, which takes the mean of the columns away; only scale to length 1",
+                lambda x, real: F.layer_norm(_mean(x, real), x.shape[-1:]),
+            ),
         ],
     ),
     Function(
@@ -167,6 +183,14 @@ EXERCISES = [
             Mistake(
                 "counted along the batch; places are counted along each sequence",
                 lambda real: (real.long().cumsum(dim=0) - 1) * real,
+            ),
+            Mistake(
+                "counted from the end: the first real token has number 0",
+                lambda real: (real.flip(1).long().cumsum(dim=1).flip(1) - 1) * real,
+            ),
+            Mistake(
+                "this counts the padding before each token; count the real tokens before it",
+                lambda real: (~real).long().cumsum(dim=1) * real,
             ),
         ],
     ),
@@ -211,6 +235,21 @@ EXERCISES = [
             Mistake(
                 "a ratio for each token, and their mean: take both norms over tokens and columns together",
                 lambda states, moved, order: ((moved - states[:, order]).norm(dim=-1) / states.norm(dim=-1)).mean(dim=1),
+            ),
+            Mistake(
+                "the mean over tokens is taken on both sides of the ratio: take both norms over tokens and columns together",
+                lambda states, moved, order: (moved - states[:, order]).norm(dim=-1).mean(dim=1)
+                / states.norm(dim=-1).mean(dim=1),
+            ),
+            Mistake(
+                "the sums of absolute values are compared; a norm is the root of the sum of squares",
+                lambda states, moved, order: (moved - states[:, order]).flatten(1).abs().sum(dim=1)
+                / states.flatten(1).abs().sum(dim=1),
+            ),
+            Mistake(
+                "this is the spectral norm, the largest singular value; take the root of the sum of all squared entries",
+                lambda states, moved, order: torch.linalg.matrix_norm(moved - states[:, order], ord=2)
+                / torch.linalg.matrix_norm(states, ord=2),
             ),
             Mistake(
                 "this is the square: take the root of the sums of squares",
@@ -265,6 +304,18 @@ EXERCISES = [
             Mistake(
                 "only the first noun is looked at; the second may be held out as well",
                 lambda pairs, out: (~torch.isin(pairs[:, 0], out), torch.isin(pairs[:, 0], out)),
+            ),
+            Mistake(
+                "only the second noun is looked at; the first may be held out as well",
+                lambda pairs, out: (~torch.isin(pairs[:, 1], out), torch.isin(pairs[:, 1], out)),
+            ),
+            Mistake(
+                "any and all have changed places: train where no noun is held out, test where both are",
+                lambda pairs, out: (~torch.isin(pairs, out).all(dim=1), torch.isin(pairs, out).any(dim=1)),
+            ),
+            Mistake(
+                "the test has the sentences with one held-out noun: it should have those with two",
+                lambda pairs, out: (~torch.isin(pairs, out).any(dim=1), torch.isin(pairs, out).sum(dim=1) == 1),
             ),
             Mistake(
                 "the training mask marks the sentences that hold a held-out noun: turn it around",
