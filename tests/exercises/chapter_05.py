@@ -36,6 +36,13 @@ def look_up_by_failing(table, length):
         raise ValueError(f"max_length={len(table)}, length={length}.") from None
 
 
+def look_up_row_by_row(table, length):
+    """A list of rows, which for no tokens is empty."""
+    if length > len(table):
+        raise ValueError(f"{length} tokens, {len(table)} rows")
+    return [table[row] for row in range(length)]
+
+
 def rank_by_entropy(table):
     s = np.linalg.svd(np.asarray(table, dtype=float), compute_uv=False)
     p = s[s > 0] / s.sum()
@@ -52,6 +59,13 @@ def rank_by_product(table):
 def rank_from_the_gram_matrix(table):
     values = torch.linalg.eigvalsh(table.double() @ table.double().T).clamp(min=1e-30).sqrt()
     return torch.distributions.Categorical(probs=values).entropy().exp()
+
+
+def rank_from_the_smaller_product(table):
+    """Of the columns and not of the rows, in whatever precision the table has."""
+    values = torch.linalg.eigvalsh(torch.as_tensor(table).T @ torch.as_tensor(table)).abs().sqrt()
+    shares = values / values.sum()
+    return torch.exp(torch.special.entr(shares).sum())
 
 
 def rank_in_bits(table):
@@ -92,13 +106,17 @@ def two_dials():
     return torch.stack([f(k * angle) for k in (1, 2) for f in (torch.sin, torch.cos)], dim=1)
 
 
+def two_dials_in_half_precision():
+    return two_dials().half()
+
+
 RIGHT = {
     "5.1": [counts_by_loops, counts_by_sum, counts_by_accumulation],
-    "5.2": [look_up_first_asking, look_up_by_failing],
+    "5.2": [look_up_first_asking, look_up_by_failing, look_up_row_by_row],
     "5.3": [1, 1.0, "1", np.float32(1)],
-    "5.4": [rank_by_entropy, rank_by_product, rank_from_the_gram_matrix, rank_in_bits],
+    "5.4": [rank_by_entropy, rank_by_product, rank_from_the_gram_matrix, rank_from_the_smaller_product, rank_in_bits],
     "5.5": [twin_by_turning_both_sides, twin_from_singular_values, twin_by_one_mirror],
     "5.6": [0.9048, "0.905", np.exp(-0.1)],
     "5.7": ["4", 4, "(4)"],
-    "5.8": [corners_along_edges(), two_dials()],
+    "5.8": [corners_along_edges(), two_dials(), two_dials_in_half_precision()],
 }
