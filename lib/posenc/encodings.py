@@ -98,10 +98,10 @@ def sinusoidal_encoding(
     if not isinstance(dtype, torch.dtype) or not dtype.is_floating_point:
         raise ValueError(f"dtype must be a floating type, not {dtype!r}")
     phase = _phases(length, d_model, base, start)
-    table = torch.empty(length, d_model, dtype=torch.float64, device="cpu")
+    table = torch.empty(length, d_model, dtype=_wide(dtype), device="cpu")
     sines, cosines = table.unflatten(1, _GRID[layout]).unbind(_PAIR_AXIS[layout])
     sines[:], cosines[:] = phase.sin(), phase.cos()
-    return _rounded(table, dtype)
+    return table.to(dtype)
 
 
 class SinusoidalEncoding(nn.Module):
@@ -306,7 +306,7 @@ def apply_rotary(x: Tensor, start: int = 0, base: float = 10000.0, layout: str =
         raise ValueError(f"the head width must be even and positive, because columns turn in pairs, not {width}")
     _check_layout(layout)
     phase = _phases(length, width, base, start)
-    cosine, sine = (_rounded(t, x.dtype).to(x.device) for t in (phase.cos(), phase.sin()))
+    cosine, sine = (t.to(_wide(x.dtype)).to(x) for t in (phase.cos(), phase.sin()))
     first, second = x.unflatten(-1, _GRID[layout]).unbind(_PAIR_AXIS[layout])
     turned = (first * cosine - second * sine, first * sine + second * cosine)
     return torch.stack(turned, dim=_PAIR_AXIS[layout]).flatten(-2)
@@ -509,9 +509,9 @@ def _phases(length: int, width: int, base: float, start: int) -> Tensor:
     return position[:, None] * frequencies(width, base)
 
 
-def _rounded(table: Tensor, dtype: torch.dtype) -> Tensor:
-    """A float64 table in `dtype`; the narrow types get the rounded float32 one, as published tables do."""
-    return table if dtype == torch.float64 else table.float().to(dtype)
+def _wide(dtype: torch.dtype) -> torch.dtype:
+    """What a float64 table is rounded to first: the narrow types get the float32 table, as published tables do."""
+    return torch.float64 if dtype == torch.float64 else torch.float32
 
 
 def _offsets(query_length: int, key_length: int) -> Tensor:
