@@ -357,6 +357,18 @@ def test_attention_is_blind_in_exactly_those_rows(bias):
             assert torch.equal(gaps < 1e-12, unseen_rows(bias, order, other)), order
 
 
+def test_with_leading_axes_a_row_must_be_unseen_in_all_of_them():
+    distance, lengths = -DISTANCE[:4, :4], [[1, 2, 3, 4, 5], [2, 3, 4, 5, 6], [3, 3, 3, 3, 3]]
+    batches = torch.stack([torch.stack([distance * k for k in heads]) for heads in lengths])
+    batches[2, 1] = ring(4)
+    batches[0, 4, 2] = random(4)
+    for order in all_orders(4):
+        each = torch.stack([unseen_rows(bias, order) for bias in batches.flatten(0, 1)])
+        assert torch.equal(unseen_rows(batches, order), each.all(dim=0))
+        assert torch.equal(unseen_rows(batches, order, batches[..., :, :1] + batches), each.all(dim=0))
+    assert unseen_orders(batches[1:2, :1]).tolist() == [[0, 1, 2, 3], [3, 2, 1, 0]]
+
+
 def test_the_last_row_of_a_causal_mask_takes_no_notice_of_its_past():
     assert unseen_rows(causal_mask(4), [2, 0, 1, 3]).tolist() == [False, False, False, True]
     assert unseen_rows(causal_mask(4), [1, 0, 2, 3]).tolist() == [False, False, True, True]

@@ -41,7 +41,7 @@ MODULES = (
     "_checks", "attention", "cost", "encodings", "evidence", "models", "recurrent", "series", "symmetry", "tasks", "training",
 )  # fmt: skip
 # Of the processor: sound work needs less than a third of it. Five times as long on the clock, for what waits and does not end.
-SECONDS = {"tests": 240, "chapters": 900, "checks": 60}
+SECONDS = {"tests": 150, "chapters": 900, "checks": 30}
 TARGETS = {"tests": 0.95, "chapters": 0.7, "checks": 1.0}
 
 
