@@ -7,7 +7,7 @@ import torch
 from torch import Tensor
 
 from posenc.attention import causal_mask, scaled_dot_product_attention
-from posenc.encodings import apply_rotary
+from posenc.encodings import apply_rotary, sinusoidal_encoding
 from posenc.exercises.engine import Choice, Function, Mistake, Open, Value, as_array
 
 _random = torch.Generator().manual_seed(6)
@@ -67,6 +67,14 @@ def _rotary_in_place_of_the_first_half(x: Tensor, start: int, base: float) -> Te
     return torch.cat([a, a * angle.sin() + b * angle.cos()], dim=-1)
 
 
+def _rotary_with_sine_first(x: Tensor, start: int, base: float) -> Tensor:
+    return _halves(x, torch.pi / 2 - _angles(x, start, base))
+
+
+def _adding_a_code(x: Tensor, start: int, base: float) -> Tensor:
+    return x + sinusoidal_encoding(*x.shape[-2:], base, "concat", start, torch.float64)
+
+
 def _rotary_halves_in_neighbours_out(x: Tensor, start: int, base: float) -> Tensor:
     return torch.stack(rotary(x, start, base).chunk(2, dim=-1), dim=-1).flatten(-2)
 
@@ -90,6 +98,11 @@ def bias_for(table: Tensor, query_length: int, key_length: int) -> Tensor:
 def _bias_from_the_start(table: Tensor, query_length: int, key_length: int) -> Tensor:
     clip = table.shape[1] // 2
     return table[:, _offsets(query_length, key_length, 0).clamp(-clip, clip) + clip]
+
+
+def _bias_at(table: Tensor, offset: Tensor, early: int = 0) -> Tensor:
+    clip = table.shape[1] // 2
+    return table[:, offset.clamp(early - clip, clip - early) + clip]
 
 
 def _bias_that_wraps(table: Tensor, query_length: int, key_length: int) -> Tensor:
@@ -140,6 +153,32 @@ def _turning_all_keys(past_keys: Tensor, past_values: Tensor, query: Tensor, key
     values = torch.cat([past_values, value])
     mask = causal_mask(len(keys))[past:]
     return scaled_dot_product_attention(apply_rotary(query, start=past), keys, values, mask)[0], keys, values
+
+
+def _cache_as_it_was(past_keys: Tensor, past_values: Tensor, query: Tensor, key: Tensor, value: Tensor) -> tuple:
+    return extend(past_keys, past_values, query, key, value)[0], past_keys, past_values
+
+
+def _new_ones_first(past_keys: Tensor, past_values: Tensor, query: Tensor, key: Tensor, value: Tensor) -> tuple:
+    output, keys, values = extend(past_keys, past_values, query, key, value)
+    return output, keys.roll(len(query), dims=0), values.roll(len(query), dims=0)
+
+
+def _forgetting_the_cache(past_keys: Tensor, past_values: Tensor, query: Tensor, key: Tensor, value: Tensor) -> tuple:
+    alone = _lower_mask(past_keys, past_values, query) & (torch.arange(len(past_keys) + len(query)) >= len(past_keys))
+    return extend(past_keys, past_values, query, key, value, mask=alone)
+
+
+def _lower_mask(past_keys: Tensor, past_values: Tensor, query: Tensor, *_: Tensor, diagonal: int = 0) -> Tensor:
+    """What the new tokens may see, or with another diagonal what they see by a slip."""
+    past, new = len(past_keys), len(query)
+    return torch.ones(new, past + new, dtype=torch.bool).tril(past + diagonal)
+
+
+def _masking_the_weights(past_keys: Tensor, past_values: Tensor, query: Tensor, key: Tensor, value: Tensor) -> tuple:
+    _, keys, values = extend(past_keys, past_values, query, key, value)
+    scores = apply_rotary(query, start=len(past_keys)) @ keys.T / math.sqrt(query.shape[-1])
+    return (scores.softmax(dim=-1) * _lower_mask(past_keys, past_values, query)) @ values, keys, values
 
 
 def _scoring(past_keys: Tensor, past_values: Tensor, query: Tensor, key: Tensor, value: Tensor) -> tuple:
@@ -249,6 +288,10 @@ EXERCISES = [
                 " their positions.",
                 _with_score(_by_hand(0, 120)[2]),
             ),
+            Mistake("the score is right; the query was turned clockwise.", [1, -2, _RIGHT_BY_HAND[2]]),
+            Mistake("the score is right; the first two numbers should be those of the query after its turn.",
+                    [2, 1, _RIGHT_BY_HAND[2]]),
+            Mistake("the score is right; counterclockwise by 90° sends (x, y) to (-y, x).", [-2, 1, _RIGHT_BY_HAND[2]]),
         ],
     ),
     Function(
@@ -286,6 +329,17 @@ EXERCISES = [
                 "the second column is computed from the first after it was turned; both need the old values.",
                 _rotary_in_place_of_the_first_half,
             ),
+            Mistake("nothing is turned.", lambda x, start, base: x),
+            Mistake("positions are counted from 1: the first row stands at position start.",
+                    lambda x, start, base: rotary(x, start + 1, base)),
+            Mistake("pairs are counted from 1: pair 0 has the frequency 1.",
+                    lambda x, start, base: _halves(x, _angles(x, start, base) * base ** (-2 / x.shape[-1]))),
+            Mistake("sine and cosine are exchanged: at position 0 nothing should change.", _rotary_with_sine_first),
+            Mistake("the sinusoidal code is added; the pairs of columns should be turned.", _adding_a_code),
+            Mistake("the angles are taken for degrees: sin and cos want radians, and position times frequency is in radians.",
+                    lambda x, start, base: _halves(x, torch.rad2deg(_angles(x, start, base)))),
+            Mistake("the pairs are on an axis of their own; put the first columns, then the second ones, back into d columns.",
+                    lambda x, start, base: torch.stack(rotary(x, start, base).chunk(2, dim=-1), dim=-1)),
         ],
     ),
     Value(
@@ -320,6 +374,22 @@ EXERCISES = [
                 "h was counted from 0, so that the first slope is 1; it counts from 1.",
                 [1.0, 2.0**-2, 2.0**-4, 2.0**-6, 1.0, 2.0**-2],
             ),
+            Mistake("these are the exponents; a slope is 2 to that power.", [-2, -4, -6, -8, -1, -3]),
+            Mistake("slopes are positive: the minus stands in front of them, in the bias.",
+                    [-(2.0**-2), -(2.0**-4), -(2.0**-6), -(2.0**-8), -(2.0**-1), -(2.0**-3)]),
+            Mistake("these are one over the slopes.", [4, 16, 64, 256, 2, 8]),
+            Mistake(
+                "the two added slopes come in the order of their list: the first of eight heads, then the third.",
+                [2.0**-2, 2.0**-4, 2.0**-6, 2.0**-8, 2.0**-3, 2.0**-1],
+            ),
+            Mistake(
+                "these are the right slopes, sorted upwards; the rule's own order has those of four heads first.",
+                [2.0**-8, 2.0**-6, 2.0**-4, 2.0**-3, 2.0**-2, 2.0**-1],
+            ),
+            Mistake(
+                "these are the right slopes, rounded too far: write fractions, or five decimals.",
+                [0.25, 0.0625, 0.0156, 0.0039, 0.5, 0.125],
+            ),
         ],
     ),
     Function(
@@ -352,6 +422,32 @@ EXERCISES = [
                 "heads come first: the shape should be (H, query_length, key_length).",
                 lambda table, queries, keys: bias_for(table, queries, keys).permute(1, 2, 0),
             ),
+            Mistake(
+                "queries go down and keys across: the last two axes are exchanged.",
+                lambda table, queries, keys: bias_for(table, queries, keys).mT,
+            ),
+            Mistake(
+                "this is the bias of all keys as queries; the last query_length rows of it are wanted.",
+                lambda table, queries, keys: bias_for(table, keys, keys),
+            ),
+            Mistake(
+                "the last query is taken to stand one place before the last key; it stands at the last key.",
+                lambda table, queries, keys: _bias_at(table, _offsets(queries, keys, keys - queries - 1)),
+            ),
+            Mistake(
+                "offset 0 is looked up in column 0; it belongs to column c.",
+                lambda table, queries, keys: bias_for(table.roll(table.shape[1] // 2 + 1, dims=1), queries, keys),
+            ),
+            Mistake(
+                "clips one place too early, so that the outer columns of the table are never used.",
+                lambda table, queries, keys: _bias_at(table, _offsets(queries, keys, keys - queries), early=1),
+            ),
+            Mistake(
+                "hides the future; that is the business of a mask, and the bias holds for every offset.",
+                lambda table, queries, keys: bias_for(table, queries, keys).masked_fill(
+                    _offsets(queries, keys, keys - queries) > 0, -math.inf
+                ),
+            ),
         ],
     ),
     Choice(
@@ -372,7 +468,7 @@ EXERCISES = [
         "Incremental equals full, for any number of new tokens: only the start and the rows of the mask matter.",
         extend,
         cases=[
-            (_draw(5, 8), _draw(5, 6), _draw(3, 8), _draw(3, 8), _draw(3, 6)),
+            (_draw(5, 8), _draw(5, 6), _draw(4, 8), _draw(4, 8), _draw(4, 6)),
             (_draw(7, 6), _draw(7, 4), _draw(1, 6), _draw(1, 6), _draw(1, 4)),
             (_draw(0, 4), _draw(0, 2), _draw(4, 4), _draw(4, 4), _draw(4, 2)),
         ],
@@ -407,6 +503,31 @@ EXERCISES = [
             Mistake("values are turned; they should stay as they are.", _turning_values),
             Mistake("the new keys enter the cache plain; keep them turned, as the old ones are.", _keeping_plain_keys),
             Mistake("the second and third result should be the whole cache, with the old tokens in front.", _new_ones_only),
+            Mistake("the cache comes back as it was; the new keys and values should be appended to it.", _cache_as_it_was),
+            Mistake("the new tokens stand in front of the old ones in the cache; append them at the end.", _new_ones_first),
+            Mistake("three results are wanted, in this order: outputs, keys, values.", lambda *a: extend(*a)[0]),
+            Mistake("the order of the results is outputs, keys, values.", lambda *a: extend(*a)[1:] + extend(*a)[:1]),
+            Mistake("the new tokens see one another and not the cache.", _forgetting_the_cache),
+            Mistake(
+                "the mask is upside down: it shows the future and hides the past.",
+                lambda *a: extend(*a, mask=_lower_mask(*a, diagonal=-1).logical_not()),
+            ),
+            Mistake(
+                "no new token sees itself: the mask is one place too narrow.",
+                lambda *a: extend(*a, mask=_lower_mask(*a, diagonal=-1)),
+            ),
+            Mistake(
+                "every new token sees one token of its future: the mask is one place too wide.",
+                lambda *a: extend(*a, mask=_lower_mask(*a, diagonal=1)),
+            ),
+            Mistake(
+                "the new tokens start one place too early: with 5 tokens in the cache, the next stands at position 5.",
+                lambda *a: extend(*a, query_start=len(a[0]) - 1, key_start=len(a[0]) - 1),
+            ),
+            Mistake(
+                "the mask was put on the weights, after the softmax, so that the rows no longer sum to 1.",
+                _masking_the_weights,
+            ),
         ],
     ),
     Choice(
@@ -444,6 +565,16 @@ EXERCISES = [
                 lambda A, s: torch.linalg.matrix_power(A, s),
             ),
             Mistake("this does not depend on the position s.", lambda A, s: torch.linalg.inv(A).T),
+            Mistake("this is the identity at every position, which undoes nothing.", lambda A, s: torch.eye(len(A))),
+            Mistake(
+                "the sign of s is lost: at negative positions the queries are mapped by the inverse, and keys undo that.",
+                lambda A, s: torch.linalg.matrix_power(A, -abs(s)).T,
+            ),
+            Mistake("the matrix is multiplied by s; s steps are s products.", lambda A, s: s * torch.linalg.inv(A).T),
+            Mistake(
+                "the entries of A were raised to the power -s one by one; the power of a matrix is a repeated product.",
+                lambda A, s: A.T**-s,
+            ),
             Mistake(
                 "the entries were raised to the power s one by one; the power of a matrix is a repeated product.",
                 lambda A, s: torch.linalg.inv(A).T ** s,

@@ -351,6 +351,8 @@ def _told_apart(case: tuple) -> str:
 
 
 def _number_from_text(answer: object) -> object:
+    if isinstance(answer, (list, tuple)) and any(isinstance(part, str) for part in answer):
+        return [_number_from_text(part) for part in answer]
     if not isinstance(answer, str):
         return answer
     text = answer.replace(" ", "").replace("−", "-")
