@@ -312,6 +312,37 @@ def test_bad_tasks_are_refused(build):
         build()
 
 
+@pytest.mark.parametrize(
+    "task, length",
+    [
+        (Reversal(1), 2),
+        (TokenBack(1, 1), 2),
+        (FirstToken(1), 1),
+        (FirstOfTwo(1), 3),
+        (Majority(1), 1),
+        (WhoChasedWhom(nouns=("dog", "cat"), verbs=("saw",), articles=False), 3),
+        (FixedSample(Reversal(1), 1, 1), 1),
+        (Rule(lambda tokens: tokens[:, 0], 1, 1), 1),
+    ],
+    ids=lambda value: type(value).__name__,
+)
+def test_the_smallest_tasks(task, length):
+    tokens, targets = task.sample(1, length, generator())
+    assert tokens.shape == (1, length) and 0 <= int(tokens.min()) <= int(tokens.max()) < task.vocab_size
+    assert len(targets) == 1
+
+
+def test_what_a_task_is_unless_asked():
+    """Printed results name the task and not its size."""
+    sizes = {Reversal: 10, TokenBack: 10, FirstToken: 8, Majority: 4}
+    assert {task: task().symbols for task in sizes} == sizes
+    assert (TokenBack().lag, FirstOfTwo().fillers, WhoChasedWhom().length) == (3, 8, 5)
+
+
+def test_a_fixed_sample_is_named_without_its_examples():
+    assert "tensor" not in repr(FixedSample(Reversal(5), 3, 6))
+
+
 def test_ceilings_are_probabilities_above_chance():
     for task in (Reversal(4), TokenBack(2, 4), FirstToken(4), FirstToken(4, read_out="last")):
         values = [task.ceiling(length) for length in (8, 16, 32)]
@@ -359,6 +390,7 @@ def test_rule_answers_by_its_function_and_may_not_change_the_tokens():
         (lambda tokens: 1, "last", "not int"),
         (lambda tokens: tokens[:, 0] + 2, "last", r"answers must lie in 0..1, not in 2..4"),
         (lambda tokens: tokens[:, 0] - 9, "last", r"answers must lie in 0..1"),
+        (lambda tokens: torch.tensor([1, -1, 0]), "last", r"answers must lie in 0..1, not in -1..1"),
     ],
 )
 def test_rule_says_what_is_wrong_with_an_answer(answer, read_out, said):
