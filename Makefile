@@ -41,8 +41,8 @@ colab: .venv/test.made .venv-colab/made ## run every chapter as Colab does: its 
 mutants: .venv/test.made ## plant faults, count who notices: AGAINST=tests, chapters or checks (a quarter of an hour each)
 	$(PY) tests/mutation/mutate.py --jobs $(JOBS) $(if $(AGAINST),--against $(AGAINST))
 
-bench: .venv/test.made _build/book.made ## what a reader waits for: seconds per chapter; bytes and seconds per page
-	CHROMIUM="$$(sh $(TOOLS)/chromium.sh)" && export CHROMIUM && $(PY) $(TOOLS)/bench.py
+bench: .venv/test.made _build/book.made ## what is waited for: the library beside others, chapters, builds, pages (ONLY=library for one)
+	CHROMIUM="$$(sh $(TOOLS)/chromium.sh)" && export CHROMIUM && $(PY) $(TOOLS)/bench.py $(ONLY)
 
 links: _build/book.made ## ask for every address outside the book that it links to (needs the network)
 	$(PY) $(TOOLS)/links.py
