@@ -1,6 +1,7 @@
 """Training and scoring: the same numbers every time, nothing else disturbed, and the facts the book builds on."""
 
 import math
+import re
 
 import pytest
 import torch
@@ -122,6 +123,12 @@ def test_silent_unless_progress_is_wanted(capfd):
     fit(model(Reversal(4)), Reversal(4), 3, 0, lengths=6, batch=8, progress=True)
     out, err = capfd.readouterr()
     assert out == "" and "step 3 of 3, loss " in err and err.endswith("\n")
+
+
+@pytest.mark.parametrize("steps, shown", [(5, [1, 2, 3, 4, 5]), (40, [*range(1, 41, 2), 40]), (50, [*range(1, 51, 2), 50])])
+def test_progress_is_shown_from_the_first_step_to_the_last(steps, shown, capfd):
+    fit(model(Reversal(4)), Reversal(4), steps, 0, lengths=2, batch=1, progress=True)
+    assert [int(step) for step in re.findall(rf"step (\d+) of {steps}", capfd.readouterr().err)] == shown
 
 
 def test_scoring_keeps_no_gradient_and_changes_no_weight():
