@@ -54,6 +54,13 @@ def places_by_projection(x, mark):
     return 1 / (weights @ value).squeeze(1) - 1
 
 
+def places_beside_the_first(x, mark):
+    """Shares as multiples of the first: 0/0 in every row without a mark."""
+    value = (x == mark).all(1, keepdim=True).to(x.dtype)
+    share = scaled_dot_product_attention(torch.zeros_like(x), x, value, mask=causal_mask(len(x)))[0][:, 0]
+    return share[0] / share - 1
+
+
 def averages_one_at_a_time(n, layers):
     row = [0.0] * (n - 1) + [1.0]
     for _ in range(layers):
@@ -120,7 +127,7 @@ RIGHT = {
             "more": "is ignored",
         },
     ],
-    "7.5": [places_from_shares, places_by_projection],
+    "7.5": [places_from_shares, places_by_projection, places_beside_the_first],
     "7.6": [3],
     "7.7": [3, "step 3"],
     "7.8": [averages_one_at_a_time, averages_with_numpy, averages_from_the_front],
