@@ -8,7 +8,7 @@ from torch import Tensor
 
 
 MOST = 2**31 - 1
-"""No count reaches this: a table with so many rows would fill the memory before torch refused it."""
+"""The largest count: a table with more rows would fill the memory before torch refused it."""
 
 
 def checked_count(name: str, value: object, least: int) -> int:

@@ -381,6 +381,13 @@ def test_table_serves_its_length_and_names_both_numbers_beyond(make):
         LearnedEncoding(100, 2)(torch.zeros(1, 101, 2))
 
 
+def test_the_largest_count_and_the_first_that_is_too_large():
+    with torch.device("meta"):  # where a table takes no memory
+        assert LearnedEncoding(2**31 - 1, 1).table.shape == (2**31 - 1, 1)
+        with pytest.raises(ValueError, match="max_length must be at most 2147483647, not 2147483648"):
+            LearnedEncoding(2**31, 1)
+
+
 def test_rows_in_use_get_gradient_and_the_others_none():
     """A padding index on positions would also starve the row of that number."""
     layer = learned(max_length=8, d_model=2)
