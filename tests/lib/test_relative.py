@@ -237,6 +237,10 @@ def test_relative_bias_is_trained_where_it_is_used():
         assert float(RelativeBias(8, 500).table.detach().std()) == pytest.approx(0.02, rel=0.05)
 
 
+def test_relative_bias_may_start_at_zero():
+    assert not RelativeBias(2, 3, std=0.0).table.any()
+
+
 def test_relative_bias_refuses_by_name():
     for call, message in (
         (lambda: RelativeBias(0, 3), "num_heads"),
