@@ -57,6 +57,8 @@ def test_a_sample_is_scaled_and_comes_from_the_generator():
     assert abs(float(task.scaled(known).mean())) < 1e-6 and abs(float(task.scaled(known).std(correction=0)) - 1) < 1e-6
     again = task.sample(4000, 5, torch.Generator().manual_seed(0))
     assert torch.equal(again[0], windows)
+    both = torch.cat([windows, targets[:, None]], dim=1).double() * task.deviation + task.mean
+    assert torch.cdist(both, known.unfold(0, 6, 1)).amin(dim=1).max() < 1e-4  # each target came after its window
     assert len(windows.unique(dim=0)) == 45
 
 
@@ -97,9 +99,14 @@ def test_what_does_not_fit_is_refused(arguments, message):
         NextValue(*arguments)
 
 
-def test_another_length_is_refused():
+def test_sizes_of_a_sample():
+    task = NextValue(wave(), 5, 10)
+    windows, targets = task.sample(1, 5, torch.Generator())
+    assert windows.shape == (1, 5) and targets.shape == (1,)
     with pytest.raises(ValueError, match="5 values, not 6"):
-        NextValue(wave(), 5, 10).sample(2, 6, torch.Generator())
+        task.sample(2, 6, torch.Generator())
+    with pytest.raises(ValueError, match="batch must be an integer of at least 1, not 0"):
+        task.sample(0, 5, torch.Generator())
 
 
 @given(st.integers(1, 5), st.integers(0, 99))

@@ -379,6 +379,12 @@ def test_a_row_without_keys_is_unseen_wherever_it_moves():
     assert unseen_rows(mask, [0, 2, 1]).all() and not unseen_rows(mask, [1, 0, 2])[:2].any()
 
 
+def test_large_numbers_in_one_row_do_not_blunt_another():
+    bias = torch.zeros(3, 3, dtype=torch.float64)
+    bias[0], bias[1, 2] = 1e10, 1.0
+    assert unseen_rows(bias, [0, 2, 1]).tolist() == [True, False, False]
+
+
 def test_narrow_types_and_whole_numbers():
     keys = torch.linspace(0, 1, 5)
     for dtype in (torch.float32, torch.float64):
