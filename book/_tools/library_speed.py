@@ -25,7 +25,7 @@ from torch.nn import functional as F  # noqa: E402
 from posenc import attention, encodings, recurrent  # noqa: E402
 
 LENGTHS = (64, 256, 1024, 4096)
-SECONDS, ROUNDS = 0.8, 5
+SECONDS, ROUNDS = 0.6, 5
 """How long a comparison goes on, and its least number of rounds."""
 
 Call = Callable[[], object]
