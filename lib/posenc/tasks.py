@@ -314,7 +314,7 @@ class WhoChasedWhom:
         the = torch.full_like(first, self.vocab_size - 1)
         verb = verb + len(self.nouns)
         columns = [the, first, verb, the, second] if self.articles else [first, verb, second]
-        return torch.stack(columns, dim=1), first.clone()
+        return torch.stack(columns, dim=1), first
 
     def _noun_places(self, tokens: Tensor) -> tuple[Tensor, Tensor]:
         is_noun = tokens < len(self.nouns)

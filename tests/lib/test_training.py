@@ -260,6 +260,7 @@ def test_score_does_not_depend_on_batches():
         ({"seed": -1}, "seed must be an integer of at least 0, not -1"),
         ({"batch": 0}, "batch"),
         ({"lengths": 0}, "lengths must be an integer of at least 1, not 0"),
+        ({"lengths": (0, 5)}, "lengths must be an integer of at least 1, not 0"),
         ({"lengths": (5, 4)}, "largest of lengths must be an integer of at least 5, not 4"),
         ({"lengths": (5,)}, "lengths must be one length or two"),
         ({"lengths": 2.0}, "lengths"),

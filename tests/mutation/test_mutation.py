@@ -20,6 +20,12 @@ def far(x, y, *, axis=-1):
 '''
 
 
+def run_with_command(code: str):
+    """Run Python that can import the command, in a process of its own: one that has computed in threads may not be copied."""
+    place = os.pathsep.join(str(mutate.ROOT / folder) for folder in ("tests/mutation", "tests/exercises", "book/_tools"))
+    return run(sys.executable, "-c", code, PYTHONPATH=place)
+
+
 def kinds(source: str) -> set[tuple[str, str, str]]:
     return {(fault.kind, fault.before, fault.after) for fault in faults(source)}
 
@@ -87,18 +93,18 @@ def test_a_work_that_fails_has_noticed_and_one_that_dies_or_hangs_is_told_apart(
     assert [outcome for _, outcome in sorted(mutate.in_children(works, jobs=3, seconds=0.5))] == became
 
 
+PLANTED = """
+import mutate
+(fault,) = [f for f in mutate.faults(mutate.source_of("attention"), "attention") if ".tril" in f.before]
+mutate.plant(fault)
+from posenc.attention import causal_mask
+assert causal_mask(3)[0].all()
+"""
+
+
 def test_a_fault_is_what_the_library_then_computes():
-    (fault,) = [f for f in faults((mutate.LIBRARY / "attention.py").read_text(encoding="utf-8"), "attention") if ".tril" in f.before]
-
-    def work():
-        for name in [name for name in sys.modules if name.partition(".")[0] == "posenc"]:
-            del sys.modules[name]
-        mutate.plant(fault)
-        from posenc.attention import causal_mask
-
-        return bool(causal_mask(3)[0].all())
-
-    assert list(mutate.in_children([work], jobs=1, seconds=60)) == [(0, "noticed")]
+    outcome = run_with_command(PLANTED)
+    assert outcome.returncode == 0, outcome.stderr
 
 
 @pytest.mark.parametrize(("printed", "code", "seen"), [("2", "print(2)", False), ("2", "print(3)", True), ("", "1 / 0", True)])
@@ -129,9 +135,7 @@ def test_the_command_fails_where_it_should(monkeypatch, capsys, unspoilt, spoilt
 
 
 def test_importing_the_command_changes_no_setting():
-    code = "import os\nbefore = dict(os.environ)\nimport mutate\nassert dict(os.environ) == before"
-    place = os.pathsep.join(str(mutate.ROOT / folder) for folder in ("tests/mutation", "tests/exercises", "book/_tools"))
-    outcome = run(sys.executable, "-c", code, PYTHONPATH=place)
+    outcome = run_with_command("import os\nbefore = dict(os.environ)\nimport mutate\nassert dict(os.environ) == before")
     assert outcome.returncode == 0, outcome.stderr
 
 
