@@ -181,6 +181,7 @@ def test_the_theme_button_changes_the_theme(book: Built, browser: Browser) -> No
 
 def test_search_finds_a_page(book: Built, browser: Browser) -> None:
     with Visit(browser, book, "search.html", WIDE, "light") as page:
+        page.wait_for_load_state("networkidle")  # what is still on its way when a page is left counts as not loaded
         page.goto((book.html / "search.html").as_uri() + "?q=equivariant")
         page.wait_for_selector("#search-results li a >> text=Notation", timeout=10_000)  # they come one by one
 
