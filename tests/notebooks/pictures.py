@@ -14,7 +14,7 @@ NOTICEABLE = 0.2
 """A point of the small picture that is lighter or darker by so much of the whole range is seen to differ."""
 
 
-TIMED = re.compile(r"\b(best_time|perf_counter)\(")
+TIMED = re.compile(r"\b(best_times|perf_counter)\(")
 """A cell that draws what a stopwatch said draws something else each time; test_pictures.py counts these."""
 
 
