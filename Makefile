@@ -38,7 +38,7 @@ results: .venv/test.made ## compute the large tables anew (ONLY=map for one of t
 colab: .venv/test.made .venv-colab/made ## run every chapter as Colab does: its versions, an empty folder, a clone
 	COLAB_PYTHON=.venv-colab/bin/python $(PY) -m pytest tests/colab/colab.py --durations=0 -v
 
-mutants: .venv/test.made ## plant faults, count who notices: AGAINST=tests, chapters or checks (a quarter of an hour each)
+mutants: .venv/test.made ## plant faults, count who notices: AGAINST=tests (a quarter of an hour), chapters (half an hour) or checks (two minutes)
 	$(PY) tests/mutation/mutate.py --jobs $(JOBS) $(if $(AGAINST),--against $(AGAINST))
 
 bench: .venv/test.made _build/book.made ## what is waited for: the library beside others, chapters, builds, pages (ONLY=library for one)
