@@ -381,6 +381,13 @@ def test_table_serves_its_length_and_names_both_numbers_beyond(make):
         LearnedEncoding(100, 2)(torch.zeros(1, 101, 2))
 
 
+def test_places_beyond_the_whole_numbers_of_float32():
+    start = 2**24  # float32 has this number and not the next
+    table = sinusoidal_encoding(2, 4, start=start, dtype=torch.float64)
+    wanted = [[math.sin(p), math.cos(p), math.sin(p / 100), math.cos(p / 100)] for p in (start, start + 1)]
+    close(table, torch.tensor(wanted, dtype=torch.float64), rtol=0, atol=1e-8)
+
+
 def test_the_largest_count_and_the_first_that_is_too_large():
     with torch.device("meta"):  # where a table takes no memory
         assert LearnedEncoding(2**31 - 1, 1).table.shape == (2**31 - 1, 1)

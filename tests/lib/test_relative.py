@@ -261,6 +261,14 @@ def test_queries_and_keys_may_differ_in_length_alone(make, keys):
         make()(random(1, 3, 2, 4), random(*keys))
 
 
+@pytest.mark.parametrize("make", [Rotary, Alibi, relative])
+@pytest.mark.parametrize("wrong", [torch.zeros(3, 4), torch.zeros(1, 3, 5, 4, dtype=torch.long), None], ids=["two axes", "whole numbers", "nothing"])
+def test_what_is_no_queries_or_keys_is_named(make, wrong):
+    for name, pair in {"query": (wrong, random(1, 3, 5, 4)), "key": (random(1, 3, 5, 4), wrong)}.items():
+        with pytest.raises(ValueError, match=f"{name} must be a floating tensor with four axes"):
+            make()(*pair)
+
+
 # In the layer and in the model
 
 
