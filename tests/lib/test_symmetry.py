@@ -374,6 +374,12 @@ def test_the_last_row_of_a_causal_mask_takes_no_notice_of_its_past():
     assert unseen_rows(causal_mask(4), [1, 0, 2, 3]).tolist() == [False, False, True, True]
 
 
+def test_a_mask_stands_for_a_bias_that_forbids():
+    forbids = torch.zeros(4, 4).masked_fill(~causal_mask(4), -math.inf)
+    for bias, other in ((causal_mask(4), forbids), (forbids, causal_mask(4))):
+        assert unseen_rows(bias, [0, 1, 2, 3], other).all()
+
+
 def test_a_row_without_keys_is_unseen_wherever_it_moves():
     mask = torch.tensor([[False, False, False], [True, True, True], [True, True, True]])
     assert unseen_rows(mask, [0, 2, 1]).all() and not unseen_rows(mask, [1, 0, 2])[:2].any()

@@ -339,6 +339,10 @@ def test_what_a_task_is_unless_asked():
     assert (TokenBack().lag, FirstOfTwo().fillers, WhoChasedWhom().length) == (3, 8, 5)
 
 
+def test_what_is_not_asked_is_marked_as_torch_marks_it():
+    assert IGNORED == torch.nn.CrossEntropyLoss().ignore_index
+
+
 def test_a_fixed_sample_is_named_without_its_examples():
     assert "tensor" not in repr(FixedSample(Reversal(5), 3, 6))
 

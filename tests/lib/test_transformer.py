@@ -139,6 +139,8 @@ def test_empty_inputs():
     for read_out in ("pooled", "last"):
         with pytest.raises(ValueError, match=f"'{read_out}' needs a real token"):
             model(read_out=read_out)(symbols(2, 0))
+        with pytest.raises(ValueError, match=f"'{read_out}' needs a real token"):
+            model(read_out=read_out)(symbols(0, 0))
 
 
 # The forward pass, written out
