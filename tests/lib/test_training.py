@@ -1,5 +1,6 @@
 """Training and scoring: the same numbers every time, nothing else disturbed, and the facts the book builds on."""
 
+import inspect
 import math
 import re
 
@@ -222,9 +223,15 @@ def test_history():
     assert history.losses[0] == pytest.approx(math.log(4), abs=1)
     assert history.final_loss(2) == pytest.approx(sum(history.losses[-2:]) / 2)
     assert history.final_loss() == pytest.approx(sum(history.losses) / 5)
+    assert history.final_loss(1) == history.losses[-1]
     for wrong in (History((), 0.0, 0).final_loss, lambda: history.final_loss(0)):
         with pytest.raises(ValueError, match="no loss"):
             wrong()
+
+
+def test_weights_decay_as_in_adamw_unless_asked():
+    layer = nn.Linear(1, 1)
+    assert inspect.signature(fit).parameters["weight_decay"].default == torch.optim.AdamW(layer.parameters()).defaults["weight_decay"]
 
 
 def test_parameter_count_leaves_out_what_is_frozen():
