@@ -129,7 +129,9 @@ def test_silent_unless_progress_is_wanted(capfd):
 @pytest.mark.parametrize("steps, shown", [(5, [1, 2, 3, 4, 5]), (40, [*range(1, 41, 2), 40]), (50, [*range(1, 51, 2), 50])])
 def test_progress_is_shown_from_the_first_step_to_the_last(steps, shown, capfd):
     fit(model(Reversal(4)), Reversal(4), steps, 0, lengths=2, batch=1, progress=True)
-    assert [int(step) for step in re.findall(rf"step (\d+) of {steps}", capfd.readouterr().err)] == shown
+    written = capfd.readouterr().err
+    assert [int(step) for step in re.findall(rf"step (\d+) of {steps}", written)] == shown
+    assert written.count("\n") == 1 and written.endswith("\n")  # one line, written over and over
 
 
 def test_scoring_keeps_no_gradient_and_changes_no_weight():
