@@ -94,6 +94,18 @@ def attention(q: Tensor, k: Tensor, v: Tensor) -> tuple[Tensor, Tensor]:
     return scaled_dot_product_attention(q, k, v)
 
 
+def _wrong_divisors(made: Callable) -> list[Mistake]:
+    """What both attentions are divided by in error; `made` gives the attention for a divisor of (q, k, v)."""
+    return [
+        Mistake("the scores are not divided by the square root of d_k", made(lambda q, k, v: 1.0)),
+        Mistake("the scores are divided by d_k; the standard deviation of a dot product is its square root",
+                made(lambda q, k, v: q.shape[-1])),
+        Mistake("the scores are divided by the root of the width of the values; "
+                "the dot products are of queries and keys, so their width counts",
+                made(lambda q, k, v: math.sqrt(v.shape[-1]))),
+    ]  # fmt: skip
+
+
 def _attention_with(divisor, dim: int = -1):
     return lambda q, k, v: _with_weights((q @ k.mT / divisor(q, k, v)).softmax(dim=dim), v)
 
@@ -121,12 +133,7 @@ ATTENTION = Function(
                 lambda q, k, v: scaled_dot_product_attention(q, k, v)[0]),
         Mistake("these are the weights alone; return the output first: output, weights",
                 lambda q, k, v: scaled_dot_product_attention(q, k, v)[1]),
-        Mistake("the scores are not divided by the square root of d_k", _attention_with(lambda q, k, v: 1.0)),
-        Mistake("the scores are divided by d_k; the standard deviation of a dot product is its square root",
-                _attention_with(lambda q, k, v: q.shape[-1])),
-        Mistake("the scores are divided by the root of the width of the values; "
-                "the dot products are of queries and keys, so their width counts",
-                _attention_with(lambda q, k, v: math.sqrt(v.shape[-1]))),
+        *_wrong_divisors(_attention_with),
         Mistake("the scores are divided by the root of the number of keys; the width d_k of a key counts",
                 _attention_with(lambda q, k, v: math.sqrt(k.shape[-2]))),
         Mistake("the scores are divided by the root of the number of queries; the width d_k of a query counts",
@@ -368,12 +375,7 @@ CAUSAL = Function(
                 _causal_with(lambda n: torch.ones(n, n, dtype=torch.bool).tril(1))),
         Mistake("every token sees every other: this is attention without a mask",
                 lambda q, k, v: scaled_dot_product_attention(q, k, v)[0]),
-        Mistake("the scores are not divided by the square root of d_k", _causal_divided_by(lambda q, k, v: 1.0)),
-        Mistake("the scores are divided by d_k; the standard deviation of a dot product is its square root",
-                _causal_divided_by(lambda q, k, v: q.shape[-1])),
-        Mistake("the scores are divided by the root of the width of the values; "
-                "the dot products are of queries and keys, so their width counts",
-                _causal_divided_by(lambda q, k, v: math.sqrt(v.shape[-1]))),
+        *_wrong_divisors(_causal_divided_by),
         Mistake("the scores are divided by the root of the number of tokens; the width d_k of a query counts",
                 _causal_divided_by(lambda q, k, v: math.sqrt(len(q)))),
         Mistake("the scores are divided by the root of the number of tokens so far; the width d_k of a query counts",
